@@ -1,0 +1,281 @@
+//! The manifest of a component: what it is, what it needs, what it may state.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::document::{Document, Section};
+use crate::id::{is_segment, is_subject_pattern};
+use crate::limits::{LimitChanges, LimitKey};
+use crate::problem::Faults;
+
+/// The `schema` that a manifest of this version states.
+pub const SCHEMA: &str = "checkrein/skill@1";
+
+/// What a component is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// All four parts.
+    Skill,
+    /// Verification only, bound by the operator to other people's skills.
+    Verifier,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Skill => "skill",
+            Kind::Verifier => "verifier",
+        })
+    }
+}
+
+/// What a call changes outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Effects {
+    /// Nothing.
+    None,
+    /// Safe to repeat with the same call id.
+    Idempotent,
+    /// Cannot be taken back.
+    Irreversible,
+}
+
+impl Effects {
+    /// The effects with this word.
+    pub fn parse(word: &str) -> Option<Self> {
+        match word {
+            "none" => Some(Effects::None),
+            "idempotent" => Some(Effects::Idempotent),
+            "irreversible" => Some(Effects::Irreversible),
+            _ => None,
+        }
+    }
+}
+
+/// What a component asks for. It gets what is also granted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Network rules.
+    pub network: Vec<String>,
+    /// Other limits than the default ones.
+    pub limits: LimitChanges,
+}
+
+/// The manifest of a component.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Skill or verifier.
+    pub kind: Kind,
+    /// One segment, unique among the components that are loaded.
+    pub name: String,
+    /// Three numbers.
+    pub version: String,
+    /// For people and planners.
+    pub description: String,
+    /// What a call changes outside.
+    pub effects: Effects,
+    /// Patterns of the subjects that it writes.
+    pub facts: Vec<String>,
+    /// The kinds of evidence that it can bring.
+    pub evidence: Vec<String>,
+    /// Subjects that must be in scope before it is called.
+    pub requires: Vec<String>,
+    /// JSON Pointers of arguments that lock like parameters.
+    pub locks: Vec<String>,
+    /// Words that must occur in a goal before the trigger is asked; none: it is asked only by name.
+    pub terms: Vec<String>,
+    /// The JSON Schema of its arguments; `None` for verifiers.
+    pub args: Option<Value>,
+    /// What it asks for.
+    pub capabilities: Capabilities,
+}
+
+impl Manifest {
+    /// Reads a manifest, `skill.toml`.
+    ///
+    /// # Errors
+    ///
+    /// All faults of the text at once; `file` names it in each.
+    pub fn parse(file: &str, text: &str) -> Result<Self, Faults> {
+        let document = Document::parse(file, text);
+        let root = document.root();
+        let manifest = read(&root);
+        root.close();
+        document.finish(manifest)
+    }
+
+    /// Whether a term occurs in `goal`, at the bounds of words and whatever the case.
+    pub fn applies_to(&self, goal: &str) -> bool {
+        self.terms.iter().any(|term| occurs(term, goal))
+    }
+
+    /// Whether it may write a fact on `subject`.
+    pub fn may_write(&self, subject: &str) -> bool {
+        self.facts.iter().any(|pattern| crate::id::covers(pattern, subject))
+    }
+}
+
+fn occurs(term: &str, goal: &str) -> bool {
+    let (term, goal) = (term.to_lowercase(), goal.to_lowercase());
+    goal.match_indices(&term).any(|(at, _)| {
+        let before = goal[..at].chars().next_back();
+        let after = goal[at + term.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !after.is_some_and(char::is_alphanumeric)
+    })
+}
+
+fn read(root: &Section<'_>) -> Option<Manifest> {
+    root.need_exactly("schema", SCHEMA);
+    let kind = read_kind(root);
+    let name = root.need::<String>("name").filter(|name| check_name(root, name));
+    let version = root.need::<String>("version").filter(|version| check_version(root, version));
+    let description = root.need::<String>("description").filter(|text| check_description(root, text));
+    let mut manifest = Manifest {
+        kind: kind?,
+        name: name.unwrap_or_default(),
+        version: version.unwrap_or_default(),
+        description: description.unwrap_or_default(),
+        effects: Effects::None,
+        facts: Vec::new(),
+        evidence: Vec::new(),
+        requires: Vec::new(),
+        locks: Vec::new(),
+        terms: Vec::new(),
+        args: None,
+        capabilities: root.section("capabilities").map(read_capabilities).unwrap_or_default(),
+    };
+    if manifest.kind == Kind::Skill {
+        read_skill(root, &mut manifest);
+    }
+    Some(manifest)
+}
+
+fn read_kind(root: &Section<'_>) -> Option<Kind> {
+    root.need::<String>("kind")?;
+    root.parsed("kind", "\"skill\" or \"verifier\"", |word| match word {
+        "skill" => Some(Kind::Skill),
+        "verifier" => Some(Kind::Verifier),
+        _ => None,
+    })
+}
+
+fn read_skill(root: &Section<'_>, manifest: &mut Manifest) {
+    let expected = "\"none\", \"idempotent\" or \"irreversible\"";
+    root.need::<String>("effects");
+    if let Some(effects) = root.parsed("effects", expected, Effects::parse) {
+        manifest.effects = effects;
+    }
+    manifest.facts = root.get("facts").unwrap_or_else(|| vec![format!("{}/*", manifest.name)]);
+    manifest.evidence = root.get("evidence").unwrap_or_default();
+    manifest.requires = root.get("requires").unwrap_or_default();
+    manifest.locks = root.get("locks").unwrap_or_default();
+    if let Some(trigger) = root.section("trigger") {
+        manifest.terms = trigger.get("terms").unwrap_or_default();
+        if manifest.terms.iter().any(|term| term.trim().is_empty()) {
+            trigger.fault("terms", "words that occur in a goal", "an empty term", "");
+        }
+        trigger.close();
+    }
+    manifest.args = root.section("args").map(|args| args.to_json());
+    for pattern in manifest.facts.iter().filter(|pattern| !is_subject_pattern(pattern)) {
+        let found = format!("{pattern:?}");
+        root.fault("facts", "a subject, or a subject and `/*`", &found, "");
+    }
+    for pointer in manifest.locks.iter().filter(|pointer| !pointer.starts_with('/')) {
+        root.fault("locks", "a JSON Pointer such as \"/alpha\"", &format!("{pointer:?}"), "");
+    }
+}
+
+fn read_capabilities(section: Section<'_>) -> Capabilities {
+    let network = section.get("network").unwrap_or_default();
+    let limits = section.section("limits").map(read_limits).unwrap_or_default();
+    section.close();
+    Capabilities { network, limits }
+}
+
+/// Reads a table of limits, `memory = "256 MiB"`.
+pub fn read_limits(section: Section<'_>) -> LimitChanges {
+    let mut changes = LimitChanges::default();
+    for name in section.keys() {
+        let Some(key) = LimitKey::parse(&name) else { continue };
+        if let Some(value) = section.parsed(&name, key.expected(), |text| key.parse_value(text)) {
+            changes.0.insert(key, value);
+        }
+    }
+    // Asked for all of them, so that a slip is held against every key there is.
+    for key in LimitKey::ALL.iter().filter(|key| !section.has(key.as_str())) {
+        section.get::<Value>(key.as_str());
+    }
+    section.close();
+    changes
+}
+
+fn check_name(root: &Section<'_>, name: &str) -> bool {
+    let good = is_segment(name) && name.len() <= 64 && !matches!(name, "planner" | "gateway");
+    if !good {
+        let expected = "a name of letters, digits, `.`, `_`, `-`, at most 64 bytes, not `planner` or `gateway`";
+        root.fault("name", expected, &format!("{name:?}"), "");
+    }
+    good
+}
+
+fn check_version(root: &Section<'_>, version: &str) -> bool {
+    let good = version.split('.').count() == 3 && version.split('.').all(|part| part.parse::<u32>().is_ok());
+    if !good {
+        root.fault("version", "three numbers such as \"1.2.0\"", &format!("{version:?}"), "");
+    }
+    good
+}
+
+fn check_description(root: &Section<'_>, text: &str) -> bool {
+    let good = !text.trim().is_empty() && text.len() <= 2000;
+    if !good {
+        root.fault("description", "1 to 2,000 bytes of text", &format!("{} bytes", text.len()), "");
+    }
+    good
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"
+        schema = "checkrein/skill@1"
+        kind = "skill"
+        name = "differential-expression"
+        version = "1.2.0"
+        description = "d"
+        effects = "none"
+        facts = ["de/*"]
+        [trigger]
+        terms = ["differential expression"]
+        [capabilities]
+        limits = { memory = "256 MiB" }
+    "#;
+
+    #[test]
+    fn a_good_manifest() {
+        let manifest = Manifest::parse("skill.toml", GOOD).unwrap();
+        assert!(manifest.may_write("de/summary") && !manifest.may_write("qc/x"));
+        assert_eq!(manifest.capabilities.limits.0[&LimitKey::Memory], 256 << 20);
+        assert!(manifest.applies_to("Test each gene for Differential Expression."));
+        assert!(!manifest.applies_to("differential expressions"));
+    }
+
+    #[test]
+    fn every_mistake_is_named() {
+        let text = GOOD
+            .replace("\"none\"", "\"nothing\"")
+            .replace("1.2.0", "1.2")
+            .replace("de/*", "de*")
+            .replace("memory", "memry");
+        let faults = Manifest::parse("skill.toml", &text).unwrap_err().0;
+        let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.place.split(' ').nth(1)).collect();
+        assert_eq!(keys, ["version", "effects", "facts", "capabilities.limits.memry"]);
+        assert!(faults[3].mend.contains("`memory`"));
+    }
+}

@@ -1,0 +1,232 @@
+//! What the harness needs from the sandbox and the store, so that neither knows the other.
+
+use std::future::Future;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::sync::Arc;
+
+use crate::digest::Digest;
+use crate::event::{Event, Logged, StoredArtifact};
+use crate::id::{RunId, Timestamp};
+use crate::interface::{
+    Advice, Assessment, Call, Fact, Failure, LimitHit, Mishap, Outcome, Subgoal, Submission, Verdict,
+};
+use crate::limits::{Limits, Used};
+use crate::problem::Problem;
+
+/// A future that can be sent to another thread.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What one call runs with. Everything a guest can reach is named here.
+#[derive(Clone)]
+pub struct Setting {
+    /// The component.
+    pub component: Digest,
+    /// Its limits.
+    pub limits: Limits,
+    /// What it sees at `/in`, read-only.
+    pub input: Option<PathBuf>,
+    /// What it sees at `/artifacts`, read-only.
+    pub artifacts: Option<PathBuf>,
+    /// What a verification sees at `/work`, read-only. An executor's `/work` is made for it.
+    pub work: Option<PathBuf>,
+    /// The facts that it can read.
+    pub facts: Arc<dyn FactSource>,
+    /// Who is told of its log lines and progress.
+    pub observer: Arc<dyn Observer>,
+    /// The wall clock that it sees.
+    pub clock: Timestamp,
+    /// The seed of its random numbers.
+    pub seed: u64,
+}
+
+/// How an invocation ended, and what it used, on whatever way.
+#[derive(Clone, Debug)]
+pub struct Ran<T> {
+    /// How it ended.
+    pub end: End<T>,
+    /// What it used.
+    pub used: Used,
+    /// Log lines, stdout and stderr in the order they came, cut at the limit `log`.
+    pub log: String,
+}
+
+/// How an invocation ended.
+#[derive(Clone, Debug)]
+pub enum End<T> {
+    /// It returned.
+    Returned(T),
+    /// A limit fired.
+    Limited(LimitHit),
+    /// It trapped, or left through `exit` with a code other than 0.
+    Trapped(String),
+    /// It returned something that the interface does not allow, such as content that is not JSON.
+    Invalid(Problem),
+    /// The host could not run it: never the component's fault.
+    Fault(String),
+}
+
+/// What came out of an executor.
+#[derive(Clone, Debug)]
+pub struct Execution {
+    /// The outcome, or why there is none.
+    pub result: Result<Outcome, Failure>,
+    /// The files that the outcome names, hashed and stored when it returned.
+    pub artifacts: Vec<StoredArtifact>,
+}
+
+/// Runs the parts of components: each invocation in a fresh instance, within its limits.
+pub trait Guests: Send + Sync {
+    /// Asks a trigger. It reaches no files and no facts, whatever the setting says.
+    fn assess(&self, setting: Setting, subgoal: Subgoal) -> BoxFuture<'_, Ran<Assessment>>;
+
+    /// Calls an executor.
+    fn execute(&self, setting: Setting, call: Call) -> BoxFuture<'_, Ran<Execution>>;
+
+    /// Asks a verification; a failure means that it could not judge.
+    fn verify(&self, setting: Setting, submission: Submission) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>>;
+
+    /// Asks a recovery. It reaches no files and no facts, whatever the setting says.
+    fn recover(&self, setting: Setting, mishap: Mishap) -> BoxFuture<'_, Ran<Advice>>;
+}
+
+/// The verified facts that a call can read.
+pub trait FactSource: Send + Sync {
+    /// The fact with this id.
+    fn get(&self, id: &str) -> Option<Fact>;
+
+    /// The current fact of each subject that starts with `prefix`, in the order of subjects: at
+    /// most `limit`, and only subjects past `after`.
+    fn find(&self, prefix: &str, after: Option<&str>, limit: u32) -> Vec<Fact>;
+}
+
+/// No facts at all.
+#[derive(Clone, Copy, Debug)]
+pub struct NoFacts;
+
+impl FactSource for NoFacts {
+    fn get(&self, _: &str) -> Option<Fact> {
+        None
+    }
+
+    fn find(&self, _: &str, _: Option<&str>, _: u32) -> Vec<Fact> {
+        Vec::new()
+    }
+}
+
+/// Is told what a running guest says of itself.
+pub trait Observer: Send + Sync {
+    /// A log line; `level` as in the WIT.
+    fn log(&self, level: &str, message: &str);
+
+    /// Progress. The guest goes on when the future is ready, so that a slow reader slows it.
+    fn progress(&self, done: u32, total: u32, message: String) -> BoxFuture<'_, ()>;
+}
+
+/// Tells nobody.
+#[derive(Clone, Copy, Debug)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {
+    fn log(&self, _: &str, _: &str) {}
+
+    fn progress(&self, _: u32, _: u32, _: String) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Why something could not be stored or read back.
+#[derive(Debug, thiserror::Error)]
+pub enum StorageError {
+    /// No space left.
+    #[error("no space left in {place}; free some and run the command again, nothing was lost")]
+    Full {
+        /// Where.
+        place: String,
+    },
+    /// Another process holds it.
+    #[error("{place} is locked by another process; wait for it or end it")]
+    Locked {
+        /// What.
+        place: String,
+    },
+    /// It may not be written.
+    #[error("{place} cannot be written: {detail}")]
+    NotWritable {
+        /// Where.
+        place: String,
+        /// What the system says.
+        detail: String,
+    },
+    /// It is not what it was.
+    #[error("{place} is damaged: {detail}")]
+    Damaged {
+        /// What.
+        place: String,
+        /// How.
+        detail: String,
+    },
+    /// It is not there.
+    #[error("{place} is not there")]
+    Missing {
+        /// What.
+        place: String,
+    },
+    /// Anything else of disk or database.
+    #[error("{place}: {detail}")]
+    Other {
+        /// Where.
+        place: String,
+        /// What the system says.
+        detail: String,
+    },
+}
+
+/// Files by their digest.
+pub trait Blobs: Send + Sync {
+    /// Stores these bytes; they are on disk when it returns.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be stored.
+    fn put(&self, bytes: &[u8]) -> Result<Digest, StorageError>;
+
+    /// Stores what the reader gives, and says how many bytes that were.
+    ///
+    /// # Errors
+    ///
+    /// If the reader fails, or it cannot be stored.
+    fn put_from(&self, reader: &mut dyn Read) -> Result<(Digest, u64), StorageError>;
+
+    /// The bytes with this digest, checked against it.
+    ///
+    /// # Errors
+    ///
+    /// If they are not there, cannot be read, or are not what they were.
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StorageError>;
+
+    /// A folder with these files (relative path, content), for a guest to read. It is removed
+    /// when the tree is dropped.
+    ///
+    /// # Errors
+    ///
+    /// If one is not there, or the folder cannot be made.
+    fn tree(&self, files: &[(String, Digest)]) -> Result<Box<dyn Tree>, StorageError>;
+}
+
+/// A folder that lives as long as this does.
+pub trait Tree: Send + Sync {
+    /// Where it is.
+    fn path(&self) -> &Path;
+}
+
+/// The event log of one run.
+pub trait Log: Send {
+    /// Appends the events as one transaction; they are on disk when it returns.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be appended: then none of them was.
+    fn append(&mut self, run: &RunId, at: Timestamp, events: &[Event]) -> Result<Vec<Logged>, StorageError>;
+}

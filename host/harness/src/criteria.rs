@@ -1,0 +1,178 @@
+//! Criteria: CEL over verified facts.
+//!
+//! | function | gives |
+//! | --- | --- |
+//! | `fact("de/summary")` | the content of the current fact on a subject; none: the criterion does not hold |
+//! | `has_fact("de/summary")` | whether there is one |
+//! | `facts("de/gene/")` | the contents of the current facts whose subject starts so, in the order of subjects |
+//! | `count("de/gene/")` | how many there are |
+//! | `param("alpha")` | the value of a parameter |
+
+use std::sync::Arc;
+
+use cel::{Context, ExecutionError, Program, Value as Cel};
+use checkrein_contract::event::CriterionState;
+use checkrein_contract::port::FactSource;
+use checkrein_contract::task::Criterion;
+use serde_json::{Map, Value};
+
+const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
+
+/// Whether `check` is CEL that names only what there is.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn check(text: &str) -> Result<(), String> {
+    let program = Program::compile(text).map_err(|error| first_line(&error.to_string()))?;
+    let references = program.references();
+    if let Some(name) = references.variables().first() {
+        return Err(format!("there is no variable `{name}`; facts are read with fact(\"…\")"));
+    }
+    if !FUNCTIONS.iter().any(|name| references.has_function(name)) {
+        return Err("it reads no fact and no parameter, so it can never change".to_owned());
+    }
+    Ok(())
+}
+
+/// Evaluates the criteria over `facts`.
+pub fn evaluate(criteria: &[Criterion], facts: &Arc<dyn FactSource>, parameters: &Map<String, Value>) -> Vec<CriterionState> {
+    let context = context(facts, parameters);
+    let states = criteria.iter().map(|criterion| {
+        let (holds, note) = match Program::compile(&criterion.check) {
+            Ok(program) => verdict(program.execute(&context)),
+            Err(error) => (false, first_line(&error.to_string())),
+        };
+        CriterionState { text: criterion.text.clone(), holds, note: format!("{}: {note}", criterion.check) }
+    });
+    states.collect()
+}
+
+fn verdict(result: Result<Cel, ExecutionError>) -> (bool, String) {
+    match result {
+        Ok(Cel::Bool(holds)) => (holds, holds.to_string()),
+        Ok(other) => (false, format!("{:?}, where true or false is expected", other)),
+        Err(error) => (false, error.to_string()),
+    }
+}
+
+fn context(facts: &Arc<dyn FactSource>, parameters: &Map<String, Value>) -> Context<'static, 'static> {
+    let mut context = Context::default();
+    let declared = declare(&mut context, facts, parameters);
+    debug_assert!(declared.is_ok(), "{declared:?}");
+    context
+}
+
+fn declare(
+    context: &mut Context<'_, '_>,
+    facts: &Arc<dyn FactSource>,
+    parameters: &Map<String, Value>,
+) -> Result<(), cel::DeclarationError> {
+    let source = facts.clone();
+    context.add_function("fact", move |subject: Arc<String>| -> Result<Cel, ExecutionError> {
+        let missing = || ExecutionError::function_error("fact", format!("no counted fact on `{subject}`"));
+        current(&source, &subject).map(|content| to_cel(&content)).ok_or_else(missing)
+    })?;
+    let source = facts.clone();
+    context.add_function("has_fact", move |subject: Arc<String>| current(&source, &subject).is_some())?;
+    let source = facts.clone();
+    context.add_function("facts", move |prefix: Arc<String>| -> Cel {
+        let found = source.find(&prefix, None, u32::MAX).into_iter();
+        Cel::List(Arc::new(found.map(|fact| to_cel(&fact.content)).collect()))
+    })?;
+    let source = facts.clone();
+    context.add_function("count", move |prefix: Arc<String>| source.find(&prefix, None, u32::MAX).len() as i64)?;
+    let parameters = parameters.clone();
+    context.add_function("param", move |name: Arc<String>| -> Result<Cel, ExecutionError> {
+        let missing = || ExecutionError::function_error("param", format!("no parameter `{name}`"));
+        parameters.get(name.as_str()).map(to_cel).ok_or_else(missing)
+    })
+}
+
+fn current(facts: &Arc<dyn FactSource>, subject: &str) -> Option<Value> {
+    // The subject itself sorts before all that start with it.
+    let first = facts.find(subject, None, 1).into_iter().next()?;
+    (first.subject == subject).then_some(first.content)
+}
+
+/// JSON as CEL: whole numbers that fit are `int`, so that they compare with literals.
+fn to_cel(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(value) => Cel::Bool(*value),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Cel::Int(whole),
+            (None, Some(float)) => Cel::Float(float),
+            (None, None) => Cel::Null,
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
+        Value::Object(map) => {
+            let entries = map.iter().map(|(key, value)| (key.clone(), to_cel(value)));
+            entries.collect::<std::collections::HashMap<String, Cel>>().into()
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use checkrein_contract::interface::{Fact, Level};
+    use serde_json::json;
+
+    struct Two;
+
+    impl FactSource for Two {
+        fn get(&self, _: &str) -> Option<Fact> {
+            None
+        }
+        fn find(&self, prefix: &str, _: Option<&str>, limit: u32) -> Vec<Fact> {
+            let all = [("de/gene/a", json!({ "q": 0.01 })), ("de/summary", json!({ "significant": 623 }))];
+            let found = all.into_iter().filter(|(subject, _)| subject.starts_with(prefix)).take(limit as usize);
+            found
+                .map(|(subject, content)| Fact {
+                    id: format!("{subject}@1"),
+                    version: 1,
+                    subject: subject.to_owned(),
+                    kind: "statistic".to_owned(),
+                    content,
+                    source: "/in/x".to_owned(),
+                    level: Level::Independent,
+                })
+                .collect()
+        }
+    }
+
+    fn holds(check: &str) -> CriterionState {
+        let criterion = Criterion { text: "t".to_owned(), check: check.to_owned() };
+        let facts: Arc<dyn FactSource> = Arc::new(Two);
+        evaluate(&[criterion], &facts, json!({ "alpha": 0.05 }).as_object().unwrap()).remove(0)
+    }
+
+    #[test]
+    fn facts_are_read() {
+        assert!(holds("fact('de/summary').significant > 0").holds);
+        assert!(holds("facts('de/gene/').all(gene, gene.q < param('alpha'))").holds);
+        assert!(holds("count('de/') == 2 && has_fact('de/summary') && !has_fact('de/summ')").holds);
+        assert!(!holds("fact('de/summary').significant > 700").holds);
+    }
+
+    #[test]
+    fn what_cannot_be_evaluated_does_not_hold_and_says_why() {
+        assert!(holds("fact('de/none').x > 0").note.contains("de/none"));
+        assert!(!holds("fact('de/summary').significant").holds);
+    }
+
+    #[test]
+    fn a_check_that_cannot_fail_or_names_nothing_is_refused() {
+        assert!(check("true").is_err());
+        assert!(check("fact('a').x >").is_err());
+        assert!(check("alpha > 0").is_err());
+        assert!(check("fact('a').x > 0").is_ok());
+        assert!(check("facts('a/').all(g, g.q < 0.05)").is_ok());
+    }
+}

@@ -1,0 +1,404 @@
+//! How each effect is performed. Each future owns what it needs: nothing of the state is shared
+//! with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use checkrein_contract::Digest;
+use checkrein_contract::digest::canonical;
+use checkrein_contract::event::{Assessed, ComponentCard, Draft, Ended, Judge, Judgement};
+use checkrein_contract::id::{CallId, FactId, SubgoalId};
+use checkrein_contract::interface::{Body, Call, Cause, Fact, Mishap, Outcome, Subgoal, Submission};
+use checkrein_contract::port::{
+    BoxFuture, End, Execution, FactSource, NoFacts, NoObserver, Observer, Ran, Setting, StorageError, Tree,
+};
+use checkrein_contract::task::{InputFile, SubgoalSpec};
+use serde_json::{Map, Value, json};
+
+use super::{DriveError, World};
+use crate::effect::{Effect, Input};
+use crate::pool::{Contents, PoolView};
+use crate::state::{CallState, State};
+use crate::{criteria, gateway, planner, reference};
+
+type Work = BoxFuture<'static, Result<Input, DriveError>>;
+
+/// The work of an effect.
+pub(super) fn perform(world: &World, contents: &Contents, state: &State, effect: &Effect) -> Result<Work, DriveError> {
+    let context = Context { world, contents, state };
+    Ok(match effect {
+        Effect::Resolve { subgoal, scope } => context.resolve(subgoal, scope),
+        Effect::Assess { subgoal, skills } => context.assess(subgoal, skills),
+        Effect::Propose { subgoal } => context.propose(subgoal),
+        Effect::Execute { call } => context.execute(call)?,
+        Effect::Verify { call, judge, .. } => context.verify(call, judge)?,
+        Effect::Recover { call } => context.recover(call),
+        Effect::Evaluate { subgoal } => context.evaluate(subgoal),
+        Effect::WaitUntil { subgoal, until } => {
+            let (wait, subgoal) = (world.clock.until(*until), subgoal.clone());
+            Box::pin(async move {
+                wait.await;
+                Ok(Input::TimerReached { subgoal })
+            })
+        }
+    })
+}
+
+struct Context<'c> {
+    world: &'c World,
+    contents: &'c Contents,
+    state: &'c State,
+}
+
+impl Context<'_> {
+    fn propose(&self, subgoal: &SubgoalId) -> Work {
+        let action = planner::propose(self.state, subgoal).to_json();
+        let subgoal = subgoal.clone();
+        Box::pin(std::future::ready(Ok(Input::Proposed { subgoal, action })))
+    }
+
+    fn resolve(&self, subgoal: &SubgoalId, scope: &[FactId]) -> Work {
+        let lookup = ScopeLookup {
+            inputs: self.inputs().to_vec(),
+            parameters: self.parameters(),
+            facts: self.view(scope),
+            artifacts: self.artifacts_before(subgoal),
+        };
+        let args = self.state.spec(subgoal).args.clone();
+        let subgoal = subgoal.clone();
+        Box::pin(async move { Ok(Input::Resolved { subgoal, args: reference::resolve(&args, &lookup) }) })
+    }
+
+    fn assess(&self, subgoal: &SubgoalId, skills: &[String]) -> Work {
+        let asked = self.subgoal(subgoal);
+        let settings = skills.iter().filter_map(|name| {
+            let card = self.state.skill(name)?;
+            Some((card.clone(), self.setting(card, 0, Arc::new(NoFacts), Arc::new(NoObserver))))
+        });
+        let settings: Vec<(ComponentCard, Setting)> = settings.collect();
+        let named = self.state.spec(subgoal).skill.is_some();
+        let (guests, subgoal) = (self.world.guests.clone(), subgoal.clone());
+        Box::pin(async move {
+            let mut assessed = Vec::new();
+            for (card, setting) in settings {
+                let ran = guests.assess(setting, asked.clone()).await;
+                assessed.push(assessment(&card, ran.end, named)?);
+            }
+            Ok(Input::Assessed { subgoal, assessed })
+        })
+    }
+
+    fn execute(&self, id: &CallId) -> Result<Work, DriveError> {
+        let call = &self.state.calls[id];
+        let card = self.card(call)?;
+        let input = self.input_tree()?;
+        let artifacts = self.artifact_tree(call)?;
+        let observer = self.world.watcher.observer(id, &call.subgoal);
+        let mut setting = self.setting(card, call.seed, Arc::new(self.scope_view(call)), observer);
+        setting.input = Some(input.path().to_owned());
+        setting.artifacts = Some(artifacts.path().to_owned());
+        setting.limits = setting
+            .limits
+            .with(checkrein_contract::limits::LimitKey::Fuel, call.fuel)
+            .with(checkrein_contract::limits::LimitKey::Wall, call.wall_ms);
+        let request = self.call(id, call, card);
+        let (guests, blobs) = (self.world.guests.clone(), self.world.blobs.clone());
+        let (id, name) = (id.clone(), call.skill.clone());
+        Ok(Box::pin(async move {
+            let ran = guests.execute(setting, request).await;
+            drop((input, artifacts));
+            let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
+            let ended = ended(&name, ran.end, |bytes| blobs.put(bytes))?;
+            Ok(Input::Executed { call: id, ended, used: ran.used, log })
+        }))
+    }
+
+    fn verify(&self, id: &CallId, judge: &Judge) -> Result<Work, DriveError> {
+        let call = &self.state.calls[id];
+        let skill = self.card(call)?;
+        let (card, settings) = match judge {
+            Judge::Verifier { name, binding, .. } => {
+                let bound = self.state.setup.as_ref().and_then(|setup| setup.bindings.get(*binding));
+                let card = self.state.verifier(name).ok_or_else(|| missing(name))?;
+                (card, bound.map_or(json!({}), |bound| bound.settings.clone()))
+            }
+            Judge::Own { .. } | Judge::Gateway => (skill, skill.settings.clone()),
+        };
+        let input = self.input_tree()?;
+        let artifacts = self.artifact_tree(call)?;
+        let files: Vec<(String, Digest)> =
+            gateway::submitted(call).1.iter().map(|file| (file.path.clone(), file.digest)).collect();
+        let work = self.world.blobs.tree(&files)?;
+        let mut setting = self.setting(card, call.seed, Arc::new(self.scope_view(call)), Arc::new(NoObserver));
+        setting.input = Some(input.path().to_owned());
+        setting.artifacts = Some(artifacts.path().to_owned());
+        setting.work = Some(work.path().to_owned());
+        let submission = self.submission(id, call, skill, settings)?;
+        let guests = self.world.guests.clone();
+        let (id, judge) = (id.clone(), judge.clone());
+        Ok(Box::pin(async move {
+            let ran = guests.verify(setting, submission).await;
+            drop((input, artifacts, work));
+            let used = ran.used;
+            Ok(Input::Judged { call: id, judgement: judgement(&judge, ran)?, judge, used })
+        }))
+    }
+
+    fn recover(&self, id: &CallId) -> Work {
+        let call = &self.state.calls[id];
+        let Ok(card) = self.card(call) else {
+            let error = missing(&call.skill);
+            return Box::pin(std::future::ready(Err(error)));
+        };
+        let goal = self.state.goal(&call.subgoal);
+        let earlier = goal.calls.iter().take_while(|other| *other != id);
+        let mishap = Mishap {
+            subgoal: self.subgoal(&call.subgoal),
+            call: self.call(id, call, card),
+            cause: self.cause(call),
+            earlier: earlier.map(|other| self.cause(&self.state.calls[other])).collect(),
+        };
+        let setting = self.setting(card, call.seed, Arc::new(NoFacts), Arc::new(NoObserver));
+        let (guests, id, name) = (self.world.guests.clone(), id.clone(), call.skill.clone());
+        Box::pin(async move {
+            let (diagnosis, remedy) = match guests.recover(setting, mishap).await.end {
+                End::Returned(advice) => (advice.diagnosis, Some(advice.remedy)),
+                End::Fault(detail) => return Err(DriveError::Host { component: name, detail }),
+                End::Limited(hit) => (format!("its recovery ran into the limit `{}`", hit.limit), None),
+                End::Trapped(message) => (format!("its recovery trapped: {message}"), None),
+                End::Invalid(problem) => (format!("its recovery returned what it may not: {}", problem.message), None),
+            };
+            Ok(Input::Recovered { call: id, diagnosis, remedy })
+        })
+    }
+
+    fn evaluate(&self, subgoal: &SubgoalId) -> Work {
+        let spec = self.state.spec(subgoal);
+        let level = spec.level;
+        let scope = self.state.goal(subgoal).scope.iter().map(|id| &self.state.facts[id]);
+        let facts = scope.chain(self.state.counted(subgoal)).filter(|fact| fact.entry.level >= level);
+        let view: Arc<dyn FactSource> = Arc::new(PoolView::new(facts, self.contents.clone()));
+        let (criteria, parameters) = (spec.criteria.clone(), self.parameters());
+        let subgoal = subgoal.clone();
+        Box::pin(async move {
+            Ok(Input::Evaluated { subgoal, criteria: criteria::evaluate(&criteria, &view, &parameters) })
+        })
+    }
+
+    fn card(&self, call: &CallState) -> Result<&ComponentCard, DriveError> {
+        self.state.skill(&call.skill).ok_or_else(|| missing(&call.skill))
+    }
+
+    fn setting(&self, card: &ComponentCard, seed: u64, facts: Arc<dyn FactSource>, observer: Arc<dyn Observer>) -> Setting {
+        Setting {
+            component: card.component,
+            limits: card.limits.clone(),
+            input: None,
+            artifacts: None,
+            work: None,
+            facts,
+            observer,
+            clock: self.state.setup.as_ref().map(|setup| setup.clock).unwrap_or_default(),
+            seed,
+        }
+    }
+
+    fn inputs(&self) -> &[InputFile] {
+        self.state.setup.as_ref().map_or(&[], |setup| &setup.task.inputs)
+    }
+
+    fn parameters(&self) -> Map<String, Value> {
+        self.state.setup.as_ref().map(|setup| setup.task.parameters.clone()).unwrap_or_default()
+    }
+
+    fn input_tree(&self) -> Result<Box<dyn Tree>, StorageError> {
+        let files: Vec<(String, Digest)> =
+            self.inputs().iter().map(|input| (input.file.clone(), input.digest)).collect();
+        self.world.blobs.tree(&files)
+    }
+
+    fn artifact_tree(&self, call: &CallState) -> Result<Box<dyn Tree>, StorageError> {
+        let files = self.state.artifacts_in_scope(self.state.goal(&call.subgoal));
+        self.world.blobs.tree(&files.into_iter().collect::<Vec<_>>())
+    }
+
+    fn artifacts_before(&self, subgoal: &SubgoalId) -> BTreeMap<String, Digest> {
+        let calls = self.state.scope(subgoal).1;
+        let mut goal = self.state.goal(subgoal).clone();
+        goal.artifacts = calls;
+        self.state.artifacts_in_scope(&goal)
+    }
+
+    fn view(&self, facts: &[FactId]) -> PoolView {
+        PoolView::new(facts.iter().map(|id| &self.state.facts[id]), self.contents.clone())
+    }
+
+    fn scope_view(&self, call: &CallState) -> PoolView {
+        self.view(&self.state.goal(&call.subgoal).scope)
+    }
+
+    fn subgoal(&self, id: &SubgoalId) -> Subgoal {
+        let spec: &SubgoalSpec = self.state.spec(id);
+        Subgoal {
+            id: id.to_string(),
+            goal: spec.goal.clone(),
+            args: Value::Object(self.state.goal(id).args.clone()),
+            evidence: spec.evidence.clone(),
+            criteria: spec.criteria.iter().map(|criterion| criterion.text.clone()).collect(),
+        }
+    }
+
+    fn call(&self, id: &CallId, call: &CallState, card: &ComponentCard) -> Call {
+        Call {
+            id: id.to_string(),
+            args: Value::Object(call.args.clone()),
+            attempt: call.attempt,
+            seed: call.seed,
+            settings: card.settings.clone(),
+        }
+    }
+
+    fn submission(&self, id: &CallId, call: &CallState, skill: &ComponentCard, settings: Value) -> Result<Submission, DriveError> {
+        let Some(Ended::Outcome { outcome, .. }) = &call.ended else {
+            return Err(DriveError::Host { component: call.skill.clone(), detail: format!("`{id}` has no outcome") });
+        };
+        let outcome: Outcome = (*self.contents.outcome(outcome)?).clone();
+        let view = self.scope_view(call);
+        let named = reference::subjects(&self.state.spec(&call.subgoal).args);
+        let inputs: Result<Vec<Option<Fact>>, StorageError> = named.iter().map(|subject| view.on(subject)).collect();
+        Ok(Submission {
+            skill: call.skill.clone(),
+            version: skill.manifest.version.clone(),
+            subgoal: self.subgoal(&call.subgoal),
+            body: Body::Performed { call: self.call(id, call, skill), outcome },
+            inputs: inputs?.into_iter().flatten().collect(),
+            settings,
+        })
+    }
+
+    fn cause(&self, call: &CallState) -> Cause {
+        match &call.ended {
+            Some(Ended::Failed { failure }) => Cause::Failed(failure.clone()),
+            Some(Ended::Limited { hit }) => Cause::Limited(hit.clone()),
+            Some(Ended::Trapped { message }) => Cause::Trapped(message.clone()),
+            Some(Ended::Invalid { problem }) => Cause::Other(problem.message.clone()),
+            Some(Ended::Outcome { .. }) if call.accepted => {
+                let unmet = self.state.goal(&call.subgoal).criteria.iter().filter(|criterion| !criterion.holds);
+                Cause::Unmet(unmet.map(|criterion| criterion.text.clone()).collect())
+            }
+            Some(Ended::Outcome { .. }) => match call.verdicts.last() {
+                Some((_, Judgement::Rejected { findings, .. })) => Cause::Rejected(findings.clone()),
+                _ => Cause::Other("it was not verified".to_owned()),
+            },
+            None => Cause::Other("it has not ended".to_owned()),
+        }
+    }
+}
+
+struct ScopeLookup {
+    inputs: Vec<InputFile>,
+    parameters: Map<String, Value>,
+    facts: PoolView,
+    artifacts: BTreeMap<String, Digest>,
+}
+
+impl reference::Lookup for ScopeLookup {
+    fn input(&self, name: &str) -> Option<String> {
+        self.inputs.iter().find(|input| input.name == name).map(|input| input.file.clone())
+    }
+
+    fn parameter(&self, name: &str) -> Option<Value> {
+        self.parameters.get(name).cloned()
+    }
+
+    fn fact(&self, subject: &str) -> Option<Fact> {
+        self.facts.find(subject, None, 1).into_iter().find(|fact| fact.subject == subject)
+    }
+
+    fn has_artifact(&self, path: &str) -> bool {
+        self.artifacts.contains_key(path)
+    }
+}
+
+fn missing(component: &str) -> DriveError {
+    DriveError::Host { component: component.to_owned(), detail: "it is not among the components of the run".to_owned() }
+}
+
+/// A trigger's answer, capped by the grant. A skill that the task names applies, whatever score
+/// its trigger gives; a trigger that fails leaves its skill out, and says why.
+fn assessment(
+    card: &ComponentCard,
+    end: End<checkrein_contract::interface::Assessment>,
+    named: bool,
+) -> Result<Assessed, DriveError> {
+    let skill = card.name().to_owned();
+    let left_out = |reason: String| Assessed { skill: card.name().to_owned(), score: 0, reason, args: None };
+    Ok(match end {
+        End::Returned(said) => {
+            let score = if named { said.score.max(1) } else { said.score };
+            let args = match said.args {
+                Some(Value::Object(args)) => Some(args),
+                None => None,
+                Some(_) => return Ok(left_out("its trigger gave arguments that are not an object".to_owned())),
+            };
+            Assessed { skill, score: score.min(card.max_score), reason: said.reason, args }
+        }
+        End::Limited(hit) => left_out(format!(
+            "its trigger ran into the limit `{}` ({} of {})",
+            hit.limit, hit.used, hit.allowed
+        )),
+        End::Trapped(message) => left_out(format!("its trigger trapped: {message}")),
+        End::Invalid(problem) => left_out(format!("its trigger returned what it may not: {}", problem.message)),
+        End::Fault(detail) => return Err(DriveError::Host { component: skill, detail }),
+    })
+}
+
+/// How a call ended, with the outcome put into quarantine: into a blob that no call can read.
+fn ended(
+    skill: &str,
+    end: End<Execution>,
+    put: impl FnOnce(&[u8]) -> Result<Digest, StorageError>,
+) -> Result<Ended, DriveError> {
+    Ok(match end {
+        End::Returned(Execution { result: Ok(outcome), artifacts }) => {
+            let drafts = outcome.facts.iter().map(|fact| Draft {
+                subject: fact.subject.clone(),
+                kind: fact.kind.clone(),
+                content: Digest::of_json(&fact.content),
+                source: fact.source.clone(),
+                supersedes: fact.supersedes.clone(),
+            });
+            let drafts = drafts.collect();
+            // Artifacts by digest are part of what the outcome is.
+            let files: BTreeMap<&str, Digest> = artifacts.iter().map(|file| (file.path.as_str(), file.digest)).collect();
+            let mut whole = json!(outcome);
+            whole["artifact_digests"] = json!(files);
+            let outcome = put(canonical(&whole).as_bytes())?;
+            Ended::Outcome { outcome, drafts, artifacts }
+        }
+        End::Returned(Execution { result: Err(failure), .. }) => Ended::Failed { failure },
+        End::Limited(hit) => Ended::Limited { hit },
+        End::Trapped(message) => Ended::Trapped { message },
+        End::Invalid(problem) => Ended::Invalid { problem },
+        End::Fault(detail) => return Err(DriveError::Host { component: skill.to_owned(), detail }),
+    })
+}
+
+/// What a verification came to: anything but a verdict is `unavailable`.
+fn judgement(
+    judge: &Judge,
+    ran: Ran<Result<checkrein_contract::interface::Verdict, checkrein_contract::interface::Failure>>,
+) -> Result<Judgement, DriveError> {
+    let unavailable = |reason: String| Judgement::Unavailable { reason };
+    Ok(match ran.end {
+        End::Returned(Ok(verdict)) if verdict.rejects() => {
+            Judgement::Rejected { checks: verdict.checks, findings: verdict.findings }
+        }
+        End::Returned(Ok(verdict)) => Judgement::Accepted { checks: verdict.checks, findings: verdict.findings },
+        End::Returned(Err(failure)) => unavailable(format!("{}: {}", failure.kind.as_str(), failure.message)),
+        End::Limited(hit) => unavailable(format!("it ran into the limit `{}` ({} of {})", hit.limit, hit.used, hit.allowed)),
+        End::Trapped(message) => unavailable(format!("it trapped: {message}")),
+        End::Invalid(problem) => unavailable(format!("it returned what it may not: {}", problem.message)),
+        End::Fault(detail) => return Err(DriveError::Host { component: judge.name().to_owned(), detail }),
+    })
+}

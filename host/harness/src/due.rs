@@ -1,0 +1,70 @@
+//! What the outside world owes a run.
+
+use checkrein_contract::event::{Judge, Judgement};
+use checkrein_contract::id::SubgoalId;
+
+use crate::effect::Effect;
+use crate::gateway;
+use crate::state::{CallState, Phase, State};
+
+/// Every effect that is due, in a stable order. Computed from the state alone: after a restart
+/// the same effects are due again.
+pub fn due(state: &State) -> Vec<Effect> {
+    if state.ended.is_some() {
+        return Vec::new();
+    }
+    let opening = state.ready.iter().filter(|id| may_open(state, id)).map(|id| Effect::Resolve {
+        subgoal: id.clone(),
+        scope: state.scope(id).0,
+    });
+    let going_on = state.open.iter().filter_map(|id| effect_of(state, id));
+    going_on.chain(opening).collect()
+}
+
+/// Whether everything that the subgoal comes after is met.
+pub fn may_open(state: &State, id: &SubgoalId) -> bool {
+    state.spec(id).after.iter().all(|before| state.is_met(before))
+}
+
+fn effect_of(state: &State, id: &SubgoalId) -> Option<Effect> {
+    let subgoal = id.clone();
+    match &state.goal(id).phase {
+        Phase::Assessing => Some(Effect::Assess { subgoal, skills: candidates(state, id) }),
+        Phase::Planning | Phase::Advised(_) => Some(Effect::Propose { subgoal }),
+        Phase::Calling(call) => Some(Effect::Execute { call: call.clone() }),
+        Phase::Verifying(call) => next_judge(state, &state.calls[call]).map(|judge| {
+            let again = state.calls[call].unavailable(&judge);
+            Effect::Verify { call: call.clone(), judge, again }
+        }),
+        Phase::Recovering(call) => Some(Effect::Recover { call: call.clone() }),
+        // Accepted, but not met.
+        Phase::Evaluated => state.goal(id).calls.last().map(|call| Effect::Recover { call: call.clone() }),
+        Phase::Evaluating => Some(Effect::Evaluate { subgoal }),
+        Phase::Sleeping(until) => Some(Effect::WaitUntil { subgoal, until: *until }),
+        // What follows from these is decided by the core itself.
+        Phase::Waiting
+        | Phase::Checking(_)
+        | Phase::Ended(_)
+        | Phase::Closed(_) => None,
+    }
+}
+
+/// The skills whose triggers are asked: the one that the task names, else those of whose terms
+/// one occurs in the goal.
+fn candidates(state: &State, id: &SubgoalId) -> Vec<String> {
+    let spec = state.spec(id);
+    let skills = state.setup.iter().flat_map(|setup| &setup.skills);
+    let applying = skills.filter(|card| match &spec.skill {
+        Some(name) => name == card.name(),
+        None => card.manifest.applies_to(&spec.goal),
+    });
+    applying.map(|card| card.name().to_owned()).collect()
+}
+
+/// The first judge that has not judged yet.
+pub fn next_judge(state: &State, call: &CallState) -> Option<Judge> {
+    let judged = |judge: &Judge| {
+        call.verdicts.iter().any(|(who, what)| who == judge && !matches!(what, Judgement::Unavailable { .. }))
+    };
+    gateway::judges(state, call).into_iter().find(|judge| !judged(judge))
+}

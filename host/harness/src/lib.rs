@@ -1,0 +1,39 @@
+//! The two loops of Checkrein: a pure core, the gateway, and a thin driver.
+//!
+//! The core decides and folds, and reads nothing: no clock, no random source, no file, no network.
+//! `step(&State, &Input) -> Vec<Event>` decides, [`State::apply`] folds, [`due()`] says what the
+//! outside world owes. The [`driver`] appends the events, performs what is due, and feeds back
+//! what happened.
+//!
+//! Reading order:
+//!
+//! * [`effect`]: what goes in and what is owed.
+//! * [`state`]: what is known of a run; folded from its events and from nothing else.
+//! * [`step()`]: what follows from an input.
+//! * [`due()`]: what the outside world owes.
+//! * [`action`]: the check of an action in three stages, before anything runs.
+//! * [`gateway`]: the only door from quarantine to the fact pool.
+//! * [`observation`]: what the planner is told, made from events in one place.
+//! * [`planner`]: the planner `triggers`, a plain rule.
+//! * [`criteria`], [`reference`]: CEL over facts, and the references in arguments.
+//! * [`pool`]: the contents of facts, read from blobs.
+//! * [`driver`]: the loop around it all.
+
+pub mod action;
+pub mod criteria;
+pub mod driver;
+pub mod due;
+pub mod effect;
+pub mod gateway;
+pub mod observation;
+pub mod planner;
+pub mod pool;
+pub mod reference;
+pub mod state;
+pub mod step;
+
+pub use driver::{Driver, DriveError};
+pub use due::due;
+pub use effect::{Effect, Input};
+pub use state::State;
+pub use step::{advance, step};

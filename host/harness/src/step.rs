@@ -1,0 +1,347 @@
+//! What follows from an input: the decisions of both loops, as a pure function.
+
+use checkrein_contract::event::{Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus};
+use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
+use checkrein_contract::interface::Remedy;
+use checkrein_contract::limits::{LimitKey, Used};
+use checkrein_contract::task::{Budget, REFUSALS_MAX};
+use checkrein_contract::Digest;
+use serde_json::{Value, json};
+
+use crate::action::{self, Action};
+use crate::due::{may_open, next_judge};
+use crate::effect::Input;
+use crate::gateway;
+use crate::state::{Goal, Phase, Spent, State};
+
+/// Decides, folds, and goes on deciding until nothing follows by itself: the events to append.
+pub fn advance(state: &mut State, input: &Input, at: Timestamp) -> Vec<Event> {
+    let mut all = Vec::new();
+    let mut events = step(state, input);
+    while !events.is_empty() {
+        for event in &events {
+            state.apply(at, event);
+        }
+        all.append(&mut events);
+        events = step(state, &Input::Proceed);
+    }
+    all
+}
+
+/// What follows from an input in this state. An input that the state does not wait for is stale,
+/// and nothing follows from it.
+pub fn step(state: &State, input: &Input) -> Vec<Event> {
+    if state.ended.is_some() {
+        return Vec::new();
+    }
+    match input {
+        Input::Start(setup) if state.setup.is_none() => vec![Event::RunStarted { setup: setup.clone() }],
+        Input::Start(_) => Vec::new(),
+        Input::Resolved { subgoal, args } => opened(state, subgoal, args),
+        Input::Assessed { subgoal, assessed } if state.goal(subgoal).phase == Phase::Assessing => {
+            let mut assessed = assessed.clone();
+            assessed.sort_by(|one, two| two.score.cmp(&one.score).then_with(|| one.skill.cmp(&two.skill)));
+            let none = assessed.iter().all(|skill| skill.score == 0);
+            let closing = none.then(|| close(subgoal, no_skill(state, subgoal, &assessed)));
+            let event = Event::SkillsAssessed { subgoal: subgoal.clone(), assessed };
+            std::iter::once(event).chain(closing).collect()
+        }
+        Input::Proposed { subgoal, action } if is_planning(&state.goal(subgoal).phase) => {
+            vec![Event::ActionProposed { subgoal: subgoal.clone(), action: action.clone() }]
+        }
+        Input::Executed { call, ended, used, log } if *phase_of(state, call) == Phase::Calling(call.clone()) => {
+            executed(call, ended, used, *log)
+        }
+        Input::Judged { call, judge, judgement, used }
+            if *phase_of(state, call) == Phase::Verifying(call.clone())
+                && next_judge(state, &state.calls[call]).as_ref() == Some(judge) =>
+        {
+            vec![verdict(call, judge.clone(), judgement.clone(), *used)]
+        }
+        Input::Evaluated { subgoal, criteria } if state.goal(subgoal).phase == Phase::Evaluating => {
+            let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
+            vec![Event::CriteriaEvaluated { subgoal: subgoal.clone(), criteria }]
+        }
+        Input::Recovered { call, diagnosis, remedy }
+            if matches!(phase_of(state, call), Phase::Recovering(of) if of == call)
+                || *phase_of(state, call) == Phase::Evaluated =>
+        {
+            vec![Event::RemedyGiven { call: call.clone(), diagnosis: diagnosis.clone(), remedy: remedy.clone() }]
+        }
+        Input::TimerReached { subgoal } if matches!(state.goal(subgoal).phase, Phase::Sleeping(_)) => {
+            vec![Event::TimerReached { subgoal: subgoal.clone() }]
+        }
+        Input::Proceed => proceed(state),
+        Input::Assessed { .. }
+        | Input::Proposed { .. }
+        | Input::Executed { .. }
+        | Input::Judged { .. }
+        | Input::Evaluated { .. }
+        | Input::Recovered { .. }
+        | Input::TimerReached { .. } => Vec::new(),
+    }
+}
+
+fn phase_of<'s>(state: &'s State, call: &CallId) -> &'s Phase {
+    &state.goal(&state.calls[call].subgoal).phase
+}
+
+fn is_planning(phase: &Phase) -> bool {
+    matches!(phase, Phase::Planning | Phase::Advised(_))
+}
+
+/// Each kind of evidence that the subgoal asks for, as a criterion over the facts that count.
+fn evidence(state: &State, subgoal: &SubgoalId) -> Vec<CriterionState> {
+    let spec = state.spec(subgoal);
+    let level = spec.level.as_str();
+    let kinds = spec.evidence.iter().map(|kind| {
+        let count = state.counted(subgoal).filter(|fact| fact.entry.kind == *kind).count();
+        let text = format!("evidence of kind `{kind}`, {level} or above");
+        CriterionState { text, holds: count > 0, note: format!("{count} facts") }
+    });
+    kinds.collect()
+}
+
+fn close(subgoal: &SubgoalId, closing: Closing) -> Event {
+    Event::SubgoalClosed { subgoal: subgoal.clone(), closing }
+}
+
+fn verdict(call: &CallId, judge: Judge, judgement: Judgement, used: Used) -> Event {
+    Event::VerdictGiven { call: call.clone(), judge, judgement, used }
+}
+
+fn opened(
+    state: &State,
+    subgoal: &SubgoalId,
+    args: &Result<serde_json::Map<String, Value>, Vec<checkrein_contract::Problem>>,
+) -> Vec<Event> {
+    if !state.ready.contains(subgoal) || !may_open(state, subgoal) {
+        return Vec::new();
+    }
+    match args {
+        Ok(args) => {
+            let (scope, artifacts) = state.scope(subgoal);
+            vec![Event::SubgoalOpened { subgoal: subgoal.clone(), scope, artifacts, args: args.clone() }]
+        }
+        Err(problems) => vec![close(subgoal, Closing::Unresolved { problems: problems.clone() })],
+    }
+}
+
+fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[checkrein_contract::event::Assessed]) -> Closing {
+    let said: Vec<String> = assessed.iter().map(|skill| format!("{}: {}", skill.skill, skill.reason)).collect();
+    let detail = match (&state.spec(subgoal).skill, said.is_empty()) {
+        (Some(name), true) => format!("the skill `{name}` is not loaded"),
+        (None, true) => "no term of any skill occurs in the goal".to_owned(),
+        (_, false) => said.join("; "),
+    };
+    Closing::NoSkill { detail }
+}
+
+fn executed(call: &CallId, ended: &Ended, used: &Used, log: Option<Digest>) -> Vec<Event> {
+    vec![
+        Event::CallEnded { call: call.clone(), ended: ended.clone(), log },
+        Event::BudgetSettled { call: call.clone(), used: *used },
+    ]
+}
+
+/// What follows from the state by itself. One decision at a time: each is folded before the next.
+fn proceed(state: &State) -> Vec<Event> {
+    if state.setup.is_none() {
+        return Vec::new();
+    }
+    if let Some(blocked) = state.ready.iter().find(|id| !may_open(state, id)) {
+        let failed = |before: &&SubgoalId| state.goal(before).is_closed() && !state.is_met(before);
+        if let Some(by) = state.spec(blocked).after.iter().find(failed) {
+            return vec![close(blocked, Closing::Blocked { by: by.clone() })];
+        }
+    }
+    for id in &state.open {
+        let events = decide(state, id, state.goal(id));
+        if !events.is_empty() {
+            return events;
+        }
+    }
+    strategy(state)
+}
+
+/// The strategy loop: stages in order, a restore point before each, the end at the first that fails.
+fn strategy(state: &State) -> Vec<Event> {
+    let Some(stage) = state.stages().get(state.stage) else {
+        return vec![Event::RunEnded { status: RunStatus::Done, reason: "every stage was met".to_owned() }];
+    };
+    if !state.entered {
+        let name = format!("before-{}", stage.id);
+        return vec![Event::RestorePointSet { name }, Event::StageEntered { stage: stage.id.clone() }];
+    }
+    if !stage.subgoals.iter().all(|spec| state.goal(&spec.id).is_closed()) {
+        return Vec::new();
+    }
+    let unmet: Vec<&SubgoalId> =
+        stage.subgoals.iter().map(|spec| &spec.id).filter(|id| !state.is_met(id)).collect();
+    let evaluated = Event::StageEvaluated { stage: stage.id.clone(), met: unmet.is_empty() };
+    if unmet.is_empty() {
+        return vec![evaluated];
+    }
+    let asks = |id: &&SubgoalId| matches!(state.goal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
+    let status = if unmet.iter().any(|id| asks(&id)) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
+    let names: Vec<&str> = unmet.iter().map(|id| id.as_str()).collect();
+    let reason = format!("stage `{}` was not met: {}", stage.id, names.join(", "));
+    vec![evaluated, Event::RunEnded { status, reason }]
+}
+
+/// The task loop: the next decision about one open subgoal, if it is the core's to make.
+fn decide(state: &State, id: &SubgoalId, goal: &Goal) -> Vec<Event> {
+    match &goal.phase {
+        Phase::Checking(action) => checked(state, id, goal, action),
+        Phase::Ended(call) => after_call(state, call),
+        Phase::Verifying(call) => after_verdict(state, id, goal, call),
+        Phase::Advised(call) => after_advice(state, id, goal, call),
+        Phase::Evaluated => after_evaluation(id, goal),
+        Phase::Waiting
+        | Phase::Assessing
+        | Phase::Planning
+        | Phase::Calling(_)
+        | Phase::Recovering(_)
+        | Phase::Evaluating
+        | Phase::Sleeping(_)
+        | Phase::Closed(_) => Vec::new(),
+    }
+}
+
+fn checked(state: &State, id: &SubgoalId, goal: &Goal, raw: &Value) -> Vec<Event> {
+    match action::check(state, id, raw) {
+        Err(problems) => {
+            let refusals = goal.refusals + 1;
+            let refused = Event::ActionRefused { subgoal: id.clone(), problems };
+            let closing = (refusals >= REFUSALS_MAX).then(|| close(id, Closing::Refused { refusals }));
+            std::iter::once(refused).chain(closing).collect()
+        }
+        Ok(Action::Ask { question }) => ask(id, question),
+        Ok(Action::GiveUp { reason }) => vec![close(id, Closing::GaveUp { reason })],
+        Ok(Action::Call { skill, args }) => intend(state, id, goal, &skill, args),
+    }
+}
+
+fn ask(id: &SubgoalId, question: String) -> Vec<Event> {
+    let opened = Event::AskOpened { subgoal: id.clone(), question: question.clone() };
+    vec![opened, close(id, Closing::NeedsPerson { question })]
+}
+
+/// The intent, logged before the effect, with what the call may use set aside.
+fn intend(state: &State, id: &SubgoalId, goal: &Goal, skill: &str, args: serde_json::Map<String, Value>) -> Vec<Event> {
+    let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
+    let reserved = match reserve(state, id, card.limits.get(LimitKey::Fuel), card.limits.get(LimitKey::Wall)) {
+        Ok(reserved) => reserved,
+        Err(budget) => return vec![close(id, Closing::BudgetUsed { budget })],
+    };
+    let call = CallId::new(&setup.run, id, goal.calls.len() as u32 + 1);
+    let attempt = goal.attempts + 1;
+    let intended = Event::CallIntended {
+        call: call.clone(),
+        subgoal: id.clone(),
+        skill: skill.to_owned(),
+        version: card.manifest.version.clone(),
+        component: card.component,
+        args,
+        attempt,
+        seed: Digest::of_json(&json!([setup.task.seed, id, attempt])).seed(),
+    };
+    vec![intended, Event::BudgetReserved { call, fuel: reserved.0, wall_ms: reserved.1 }]
+}
+
+/// Fuel and wall time for one more call: what its limits allow, or what the budgets have left.
+fn reserve(state: &State, id: &SubgoalId, fuel: u64, wall_ms: u64) -> Result<(u64, u64), String> {
+    let stage = state.stage_of(id);
+    let task = state.setup.as_ref().map(|setup| setup.task.budget).unwrap_or_default();
+    let budgets: [(&str, Budget, Option<&Spent>); 3] = [
+        ("run", task, Some(&state.spent)),
+        ("stage", state.stages()[stage].budget, state.stage_spent.get(&stage)),
+        ("subgoal", state.spec(id).budget, state.goal_spent.get(id)),
+    ];
+    let (mut fuel, mut wall_ms) = (fuel, wall_ms);
+    for (of, budget, spent) in budgets {
+        let spent = spent.copied().unwrap_or_default();
+        if budget.calls.is_some_and(|calls| spent.calls >= calls) {
+            return Err(format!("{of}: {} calls of {}", spent.calls, budget.calls.unwrap_or_default()));
+        }
+        if let Some(allowed) = budget.fuel {
+            fuel = fuel.min(allowed.saturating_sub(spent.fuel));
+        }
+        if fuel == 0 {
+            return Err(format!("{of}: fuel"));
+        }
+        if let Some(allowed) = budget.wall_ms.filter(|_| of == "run") {
+            wall_ms = wall_ms.min((state.started.0 + allowed).saturating_sub(state.now.0));
+        }
+        if wall_ms == 0 {
+            return Err(format!("{of}: wall time"));
+        }
+    }
+    Ok((fuel, wall_ms))
+}
+
+/// The outcome is in quarantine: the gateway's own checks come first.
+fn after_call(state: &State, call: &CallId) -> Vec<Event> {
+    let (judgement, mut events) = gateway::inspect(state, call);
+    events.push(verdict(call, Judge::Gateway, judgement, Used::default()));
+    events
+}
+
+fn after_verdict(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> Vec<Event> {
+    let of = &state.calls[call];
+    let Some((judge, last)) = of.verdicts.last() else { return Vec::new() };
+    match last {
+        Judgement::Rejected { findings, .. } => rejected(id, goal, call, judge, findings),
+        Judgement::Unavailable { reason } if of.unavailable(judge) >= gateway::TRIES => {
+            vec![close(id, Closing::Unverified { verifier: judge.name().to_owned(), reason: reason.clone() })]
+        }
+        Judgement::Unavailable { .. } => Vec::new(),
+        Judgement::Accepted { .. } if next_judge(state, of).is_some() => Vec::new(),
+        Judgement::Accepted { .. } => match gateway::admit(state, call) {
+            Ok(facts) => {
+                let artifacts = gateway::submitted(of).1.to_vec();
+                vec![Event::OutcomeAccepted { call: call.clone(), facts, artifacts }]
+            }
+            Err((judgement, mut events)) => {
+                events.push(verdict(call, Judge::Gateway, judgement, Used::default()));
+                events
+            }
+        },
+    }
+}
+
+fn rejected(
+    id: &SubgoalId,
+    goal: &Goal,
+    call: &CallId,
+    judge: &Judge,
+    findings: &[checkrein_contract::interface::Finding],
+) -> Vec<Event> {
+    let reasons = gateway::reasons(judge, findings);
+    let again = goal.last_reasons.as_ref() == Some(&reasons);
+    let closing = again.then(|| close(id, Closing::SameReason { reasons: reasons.clone() }));
+    std::iter::once(Event::OutcomeRejected { call: call.clone(), reasons }).chain(closing).collect()
+}
+
+fn after_advice(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> Vec<Event> {
+    let attempts = state.spec(id).attempts;
+    let accepted = state.calls[call].accepted;
+    if !accepted && goal.attempts >= attempts {
+        return vec![close(id, Closing::AttemptsUsed { attempts: goal.attempts })];
+    }
+    match &goal.remedy {
+        Some(Remedy::RetryAfter(millis)) => {
+            let until = Timestamp(state.now.0 + u64::from(*millis));
+            vec![Event::TimerSet { subgoal: id.clone(), until }]
+        }
+        // Any other remedy leads back to the planner at once (see `due`).
+        _ => Vec::new(),
+    }
+}
+
+fn after_evaluation(id: &SubgoalId, goal: &Goal) -> Vec<Event> {
+    if goal.criteria.iter().all(|criterion| criterion.holds) {
+        return vec![close(id, Closing::Met)];
+    }
+    Vec::new()
+}
