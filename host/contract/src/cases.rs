@@ -15,7 +15,7 @@ use crate::problem::Faults;
 pub enum Expect {
     /// The executor returns an outcome and the component's own verification accepts it.
     Outcome,
-    /// The executor fails with this kind.
+    /// The executor fails with this kind; with a submission, the verification cannot judge it.
     Failure(FailureKind),
     /// Verification accepts the submission of the case.
     Accepted,
@@ -110,15 +110,26 @@ fn files(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
 
 fn read_expect(section: &Section<'_>, given: bool) -> Expect {
     let default = if given { Expect::Accepted } else { Expect::Outcome };
-    let words = "\"outcome\" or a failure kind; with a submission \"accepted\" or \"rejected\"";
+    let words = "\"outcome\" or a failure kind; with a submission \"accepted\", \"rejected\" or a failure kind";
     let expect = section.parsed("expect", words, |word| match (word, given) {
         ("accepted", true) => Some(Expect::Accepted),
         ("rejected", true) => Some(Expect::Rejected),
         ("outcome", false) => Some(Expect::Outcome),
-        (kind, false) => serde_json::from_value(kind.into()).ok().map(Expect::Failure),
-        _ => None,
+        ("accepted" | "rejected" | "outcome", _) => None,
+        (kind, _) => serde_json::from_value(kind.into()).ok().map(Expect::Failure),
     });
     expect.unwrap_or(default)
+}
+
+/// What the text leaves out is empty.
+fn outcome_of(text: &str) -> Option<Outcome> {
+    let mut outcome: Value = serde_json::from_str(text).ok()?;
+    let map = outcome.as_object_mut()?;
+    map.entry("content").or_insert_with(|| serde_json::json!({}));
+    for list in ["facts", "artifacts"] {
+        map.entry(list).or_insert_with(|| serde_json::json!([]));
+    }
+    serde_json::from_value(outcome).ok()
 }
 
 fn read_given(section: &Section<'_>) -> Option<Given> {
@@ -126,7 +137,8 @@ fn read_given(section: &Section<'_>) -> Option<Given> {
     let skill = given.need::<String>("skill");
     let version = given.get::<String>("version").unwrap_or_else(|| "0.0.0".to_owned());
     let expected = "JSON text of an outcome: content, facts, artifacts";
-    let outcome = given.parsed("outcome", expected, |text| serde_json::from_str(text).ok());
+    section.need::<String>("outcome");
+    let outcome = section.parsed("outcome", expected, outcome_of);
     given.close();
     Some(Given { skill: skill?, version, outcome: outcome? })
 }
@@ -147,8 +159,7 @@ mod tests {
             [[case]]
             name = "a lie"
             expect = "rejected"
-            [case.submission]
-            skill = "x"
+            submission = { skill = "x" }
             outcome = '{"content":{},"facts":[],"artifacts":[]}'
             [[case]]
             name = "nothing there"

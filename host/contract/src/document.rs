@@ -13,6 +13,9 @@ use toml::de::{DeTable, DeValue};
 
 use crate::problem::{Fault, Faults};
 
+/// How much of a wrong text is shown, in characters.
+const SHOWN: usize = 60;
+
 /// A value of a document, with the byte where it starts.
 #[derive(Clone, Debug)]
 pub struct Node {
@@ -34,6 +37,9 @@ enum Kind {
 impl Node {
     fn describe(&self) -> String {
         match &self.kind {
+            Kind::Text(text) if text.chars().count() > SHOWN => {
+                format!("the text {:?}…", text.chars().take(SHOWN).collect::<String>())
+            }
             Kind::Text(text) => format!("the text {text:?}"),
             Kind::Integer(number) => format!("the number {number}"),
             Kind::Float(number) => format!("the number {number}"),

@@ -102,6 +102,15 @@ pub fn covers(pattern: &str, subject: &str) -> bool {
     }
 }
 
+/// Whether some subject is covered by both patterns.
+pub fn overlap(one: &str, other: &str) -> bool {
+    match (one.strip_suffix('*'), other.strip_suffix('*')) {
+        (Some(one), Some(other)) => one.starts_with(other) || other.starts_with(one),
+        (Some(_), None) => covers(one, other),
+        (None, _) => covers(other, one),
+    }
+}
+
 /// Whether `text` is a pattern that [`covers`] something: a subject, a subject and `/*`, or `*`.
 pub fn is_subject_pattern(text: &str) -> bool {
     text == "*" || is_subject(text.strip_suffix("/*").unwrap_or(text))
@@ -137,6 +146,8 @@ mod tests {
         assert!(!covers("de/*", "dex"));
         assert!(covers("de/summary", "de/summary"));
         assert!(!covers("de/summary", "de/summary2"));
+        assert!(overlap("de/*", "de/*") && overlap("de/*", "de/gene/x") && overlap("de/gene/*", "de/*"));
+        assert!(!overlap("de/*", "dex/*") && !overlap("de/a", "de/b") && overlap("*", "a"));
         assert!(is_subject_pattern("de/*") && is_subject_pattern("*"));
         assert!(!is_subject_pattern("de*") && !is_subject_pattern("/*"));
     }

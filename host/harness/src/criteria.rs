@@ -10,7 +10,8 @@
 
 use std::sync::Arc;
 
-use cel::{Context, ExecutionError, Program, Value as Cel};
+use cel::common::ast::{EntryExpr, Expr};
+use cel::{Context, ExecutionError, IdedExpr, Program, Value as Cel};
 use checkrein_contract::event::CriterionState;
 use checkrein_contract::port::FactSource;
 use checkrein_contract::task::Criterion;
@@ -25,14 +26,72 @@ const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
 /// What is wrong with it.
 pub fn check(text: &str) -> Result<(), String> {
     let program = Program::compile(text).map_err(|error| first_line(&error.to_string()))?;
-    let references = program.references();
-    if let Some(name) = references.variables().first() {
+    let mut names = Names::default();
+    names.walk(program.expression(), &mut Vec::new());
+    if let Some(name) = names.free.first() {
         return Err(format!("there is no variable `{name}`; facts are read with fact(\"…\")"));
     }
-    if !FUNCTIONS.iter().any(|name| references.has_function(name)) {
+    if let Some(name) = names.functions.iter().find(|name| !is_function(name)) {
+        return Err(format!("there is no function `{name}`; facts are read with {}", FUNCTIONS.join(", ")));
+    }
+    if !names.functions.iter().any(|name| FUNCTIONS.contains(&name.as_str())) {
         return Err("it reads no fact and no parameter, so it can never change".to_owned());
     }
     Ok(())
+}
+
+/// Whether CEL or this module has a function, or an operator, of this name.
+fn is_function(name: &str) -> bool {
+    let is_operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
+    // The standard library does not list its names; it refuses one that it has already.
+    is_operator || FUNCTIONS.contains(&name) || Context::default().add_function(name, || true).is_err()
+}
+
+/// The names in an expression: functions, and variables that nothing in it binds.
+#[derive(Default)]
+struct Names {
+    free: Vec<String>,
+    functions: Vec<String>,
+}
+
+impl Names {
+    fn walk(&mut self, expression: &IdedExpr, bound: &mut Vec<String>) {
+        match &expression.expr {
+            Expr::Unspecified | Expr::Literal(_) => {}
+            Expr::Ident(name) if bound.contains(name) => {}
+            Expr::Ident(name) => self.free.push(name.clone()),
+            Expr::Call(call) => {
+                self.functions.push(call.func_name.clone());
+                call.target.iter().for_each(|target| self.walk(target, bound));
+                call.args.iter().for_each(|arg| self.walk(arg, bound));
+            }
+            Expr::Select(select) => self.walk(&select.operand, bound),
+            Expr::List(list) => list.elements.iter().for_each(|element| self.walk(element, bound)),
+            Expr::Map(map) => map.entries.iter().for_each(|entry| self.walk_entry(&entry.expr, bound)),
+            Expr::Struct(of) => of.entries.iter().for_each(|entry| self.walk_entry(&entry.expr, bound)),
+            Expr::Comprehension(over) => {
+                self.walk(&over.iter_range, bound);
+                self.walk(&over.accu_init, bound);
+                let before = bound.len();
+                bound.extend([over.iter_var.clone(), over.accu_var.clone()]);
+                bound.extend(over.iter_var2.clone());
+                for inner in [&over.loop_cond, &over.loop_step, &over.result] {
+                    self.walk(inner, bound);
+                }
+                bound.truncate(before);
+            }
+        }
+    }
+
+    fn walk_entry(&mut self, entry: &EntryExpr, bound: &mut Vec<String>) {
+        match entry {
+            EntryExpr::StructField(field) => self.walk(&field.value, bound),
+            EntryExpr::MapEntry(entry) => {
+                self.walk(&entry.key, bound);
+                self.walk(&entry.value, bound);
+            }
+        }
+    }
 }
 
 /// Evaluates the criteria over `facts`.
@@ -172,6 +231,9 @@ mod tests {
         assert!(check("true").is_err());
         assert!(check("fact('a').x >").is_err());
         assert!(check("alpha > 0").is_err());
+        assert!(check("facts('a/').all(g, h.q < 0.05)").is_err());
+        assert!(check("facs('a/').size() > 0").unwrap_err().contains("facs"));
+        assert!(check("size(facts('a/')) > 0 && fact('b').name.startsWith('x')").is_ok());
         assert!(check("fact('a').x > 0").is_ok());
         assert!(check("facts('a/').all(g, g.q < 0.05)").is_ok());
     }

@@ -37,3 +37,8 @@ pub use due::due;
 pub use effect::{Effect, Input};
 pub use state::State;
 pub use step::{advance, step};
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! `call`: a run of one subgoal.
+
+use std::path::PathBuf;
+
+use checkrein_contract::id::is_relative_path;
+use checkrein_contract::interface::Level;
+use checkrein_contract::task::{ATTEMPTS, Budget, Mode, ReportSpec, Stage, SubgoalSpec, Task};
+use serde_json::{Map, Value, json};
+
+use super::run;
+use crate::args::Global;
+use crate::components::Components;
+use crate::config::Config;
+use crate::error::CliError;
+use crate::output;
+use crate::report::{RunView, json as report_json};
+use crate::task_file::TaskFile;
+use crate::world;
+
+pub(super) async fn call(global: &Global, skill: &str, args: &str, inputs: &[String]) -> Result<u8, CliError> {
+    let args: Map<String, Value> = serde_json::from_str(args).map_err(|error| {
+        CliError::usage(format!("the arguments are not a JSON object: {error}"), "write them as '{\"key\": \"value\"}'")
+    })?;
+    let inputs = inputs.iter().map(|input| read_input(input)).collect::<Result<Vec<_>, _>>()?;
+    let config = Config::find(global)?;
+    let state = world::open_state(global)?;
+    let sandbox = world::sandbox(&state)?;
+    let components = Components::load(&sandbox, &config).await?;
+    if !components.skills.iter().any(|card| card.name() == skill) {
+        let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();
+        let hint = checkrein_contract::document::nearest(skill, &known).map(|near| format!("did you mean `{near}`?"));
+        let message = format!("no skill `{skill}` is loaded; there are: {}", known.join(", "));
+        return Err(CliError::usage(message, hint.unwrap_or_default()));
+    }
+    let file = TaskFile { task: task(skill, args), inputs };
+    let run = run::start(&state, sandbox, file, components, "triggers").await?;
+    let view = RunView::fold(&state.events(&run)?, &state.blobs()).map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    if !global.json {
+        for fact in view.current_facts() {
+            output::line(&report_json::fact_json(fact).to_string());
+        }
+        for artifact in &view.artifacts {
+            output::line(&report_json::artifact_json(artifact).to_string());
+        }
+    }
+    run::finish(global, &state, &run)
+}
+
+fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {
+    let wrong = |why: &str| CliError::usage(format!("--in {input}: {why}"), "write --in NAME=FILE");
+    let (name, path) = input.split_once('=').ok_or_else(|| wrong("it has no `=`"))?;
+    let path = PathBuf::from(path);
+    if !path.is_file() {
+        return Err(wrong("there is no such file"));
+    }
+    let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+    if !is_relative_path(&file) {
+        return Err(wrong("the file name has control characters"));
+    }
+    Ok((name.to_owned(), path))
+}
+
+/// A task of one subgoal, which is met when the outcome is accepted.
+fn task(skill: &str, args: Map<String, Value>) -> Task {
+    let goal = format!("call {skill} with {}", json!(args));
+    let subgoal = SubgoalSpec {
+        id: "call".into(),
+        goal: goal.clone(),
+        skill: Some(skill.to_owned()),
+        after: Vec::new(),
+        args,
+        evidence: Vec::new(),
+        criteria: Vec::new(),
+        attempts: ATTEMPTS,
+        // One call shows what there is; the level of each fact is shown with it.
+        level: Level::SelfChecked,
+        budget: Budget { calls: Some(20), ..Budget::default() },
+    };
+    Task {
+        name: format!("call-{skill}"),
+        goal,
+        mode: Mode::ReadWrite,
+        seed: 0,
+        inputs: Vec::new(),
+        parameters: Map::new(),
+        budget: Budget::default(),
+        stages: vec![Stage { id: "call".into(), title: None, budget: Budget::default(), subgoals: vec![subgoal] }],
+        report: ReportSpec { title: format!("A call of {skill}"), text: None },
+        level: Level::SelfChecked,
+        allow_contradictions: false,
+    }
+}

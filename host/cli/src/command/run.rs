@@ -1,0 +1,201 @@
+//! `run` and `demo`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use checkrein_contract::event::{RunStatus, Setup};
+use checkrein_contract::id::RunId;
+use checkrein_contract::port::Blobs;
+use checkrein_contract::problem::Faults;
+use checkrein_contract::task::InputFile;
+use checkrein_harness::driver::{Clock, World};
+use checkrein_harness::Driver;
+use checkrein_store::State;
+use serde_json::{Value, json};
+
+use crate::args::{Global, RunArgs};
+use crate::components::Components;
+use crate::config::{self, Config};
+use crate::error::{CliError, exit, fault};
+use crate::output;
+use crate::progress::Progress;
+use crate::report::{self, RunView};
+use crate::task_file::TaskFile;
+use crate::world::{self, SystemClock};
+
+/// `run` of the pasilla task, with its skills built if their sources are here.
+pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let task = root.join("tests/tasks/pasilla/task.toml");
+    if !task.is_file() {
+        let hint = "run it in a checkout: `skills/setup && cargo run --release -- demo`";
+        return Err(CliError::usage("the demo needs its task and data, which are not here", hint));
+    }
+    let folders = crate::build::workspace_skills(&root.join("skills"))?;
+    crate::build::build(&folders, None)?;
+    let state = match &global.state {
+        Some(state) => state.clone(),
+        None => config::current_folder()?.join(config::STATE),
+    };
+    let config = global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
+    let global = Global { config: Some(config), state: Some(state), json: global.json };
+    run(&global, &short(&task), args).await
+}
+
+/// The path as it looks from the current folder, where that is shorter.
+fn short(path: &Path) -> PathBuf {
+    let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let here = config::current_folder().ok().and_then(|here| here.canonicalize().ok());
+    here.and_then(|here| full.strip_prefix(here).ok().map(Path::to_owned)).unwrap_or(full)
+}
+
+pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<u8, CliError> {
+    let (config, task) = both(Config::find(global), TaskFile::read(file, &args.set))?;
+    if config.file.is_none() {
+        let beside = file.parent().unwrap_or(Path::new(".")).join(config::FILE);
+        let hint = if beside.is_file() {
+            format!("use the one beside the task: --config {}", beside.display())
+        } else {
+            "a `checkrein.toml` says which skills to load".to_owned()
+        };
+        return Err(CliError::usage("no checkrein.toml in this folder or above it, so there are no skills", hint));
+    }
+    let state = world::open_state(global)?;
+    let sandbox = world::sandbox(&state)?;
+    let components = Components::load(&sandbox, &config).await?;
+    check_skills(file, &task, &components)?;
+    let run = start(&state, sandbox, task, components, &args.planner).await?;
+    finish(global, &state, &run)
+}
+
+/// The mistakes of both, if both have some.
+fn both<A, B>(one: Result<A, CliError>, two: Result<B, CliError>) -> Result<(A, B), CliError> {
+    match (one, two) {
+        (Ok(one), Ok(two)) => Ok((one, two)),
+        (Err(CliError::Input(mut faults)), Err(CliError::Input(more))) => {
+            faults.0.extend(more.0);
+            Err(CliError::Input(faults))
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
+/// The skills that the task names are loaded.
+fn check_skills(file: &Path, task: &TaskFile, components: &Components) -> Result<(), CliError> {
+    let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();
+    let named = task.task.subgoals().filter_map(|(_, spec)| Some((spec, spec.skill.as_deref()?)));
+    let faults: Vec<_> = named
+        .filter(|(_, skill)| !known.contains(skill))
+        .map(|(spec, skill)| {
+            let mend = checkrein_contract::document::nearest(skill, &known).map(|near| format!("did you mean `{near}`?"));
+            let expected = format!("a skill that is loaded ({})", known.join(", "));
+            let found = format!("`{skill}` in the subgoal `{}`", spec.id);
+            fault(&file.display().to_string(), "semantics", &expected, &found, &mend.unwrap_or_default())
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(CliError::Input(Faults(faults))) }
+}
+
+/// Copies the inputs to blobs, and drives a run to its end.
+pub(super) async fn start(
+    state: &State,
+    sandbox: checkrein_sandbox::Sandbox,
+    file: TaskFile,
+    components: Components,
+    planner: &str,
+) -> Result<RunId, CliError> {
+    let blobs = state.blobs();
+    let mut task = file.task;
+    for (name, path) in &file.inputs {
+        let mut reader = std::fs::File::open(path).map_err(|error| CliError::unreadable(path, &error))?;
+        let (digest, bytes) = blobs.put_from(&mut reader)?;
+        let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
+        task.inputs.push(InputFile { name: name.clone(), file, digest, bytes });
+    }
+    let clock = SystemClock;
+    let run = world::new_run_id(clock.now());
+    let setup = Setup {
+        run: run.clone(),
+        task,
+        skills: components.skills,
+        verifiers: components.verifiers,
+        bindings: components.bindings,
+        planner: planner.to_owned(),
+        engine: format!("wasmtime {}", checkrein_sandbox::WASMTIME),
+        clock: clock.now(),
+    };
+    output::message(&format!("run {run}: {}", output::one_line(&setup.task.goal, 120)));
+    let world = World {
+        guests: Arc::new(sandbox),
+        blobs: Arc::new(blobs),
+        clock: Arc::new(clock),
+        watcher: Arc::new(Progress::new()),
+    };
+    let driver = Driver::start(world, state.log(&run)?, setup)?;
+    tokio::select! {
+        ended = driver.run() => { ended?; }
+        _ = tokio::signal::ctrl_c() => {
+            output::message(&format!("interrupted; what was done is in the log: checkrein show {run}"));
+        }
+    }
+    Ok(run)
+}
+
+/// Writes the reports, and says how it ended.
+pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
+    let view = RunView::fold(&state.events(run)?, &state.blobs()).map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    let html = write_reports(state, &view)?;
+    if global.json {
+        output::line(&run_json(&view).to_string());
+    } else {
+        output::line(&summary(&view, &html));
+    }
+    Ok(match view.status {
+        Some(RunStatus::Done) => exit::DONE,
+        Some(RunStatus::NotReached | RunStatus::NeedsPerson) => exit::NOT_REACHED,
+        None => exit::INTERRUPTED,
+    })
+}
+
+/// Writes `report.md` and `report.html`, and gives the path of the latter.
+pub(super) fn write_reports(state: &State, view: &RunView) -> Result<PathBuf, CliError> {
+    let dir = state.run_dir(&view.run)?;
+    let write = |name: &str, text: String| {
+        let file = dir.join(name);
+        let storage = |error: std::io::Error| CliError::Storage(format!("{}: {error}", file.display()));
+        std::fs::write(&file, text).map_err(storage).map(|()| file.clone())
+    };
+    write("report.md", report::markdown(view))?;
+    for (name, bytes) in report::figures(view) {
+        let file = dir.join(&name);
+        if let Some(parent) = file.parent() {
+            std::fs::create_dir_all(parent).map_err(|error| CliError::Storage(format!("{}: {error}", parent.display())))?;
+        }
+        std::fs::write(&file, bytes).map_err(|error| CliError::Storage(format!("{}: {error}", file.display())))?;
+    }
+    write("report.html", report::html(view))
+}
+
+/// `run --json`.
+fn run_json(view: &RunView) -> Value {
+    json!({
+        "schema": "checkrein/run@1",
+        "run": view.run,
+        "status": view.status.map(RunStatus::as_str),
+        "reason": view.reason,
+        "head": view.head,
+        "stages": report::json::stages_json(view),
+        "findings": report::json::findings_json(view),
+    })
+}
+
+fn summary(view: &RunView, html: &Path) -> String {
+    let status = view.status.map_or("interrupted", RunStatus::as_str);
+    let took = checkrein_contract::units::show_millis(view.last.0.saturating_sub(view.started.0));
+    let mut lines = vec![format!("run {} {status} in {took}: {}", view.run, view.reason)];
+    lines.push(format!("facts   {}", checkrein_contract::units::show_count(view.facts.len() as u64)));
+    lines.push(format!("head    {}", view.head.hex()));
+    lines.push(format!("report  {}", short(html).display()));
+    lines.push(format!("next    checkrein show {}", view.run));
+    lines.join("\n")
+}

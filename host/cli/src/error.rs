@@ -1,0 +1,154 @@
+//! The one place that turns errors into output: message, hint, exit code.
+
+use std::process::ExitCode;
+
+use checkrein_contract::port::StorageError;
+use checkrein_contract::problem::{Fault, Faults};
+use checkrein_harness::DriveError;
+use serde_json::json;
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Mistakes in input or configuration.
+    #[error("{0}")]
+    Input(Faults),
+    /// A component does not load.
+    #[error("{0}")]
+    Load(Faults),
+    /// A mistake in what was asked for, without a file.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A check found a difference.
+    #[error("{0}")]
+    Difference(String),
+    /// A component was to be built, and could not be.
+    #[error("{message}")]
+    Build {
+        /// What is wrong, in the compiler's own words.
+        message: String,
+        /// What to do.
+        hint: String,
+    },
+    /// Disk or database.
+    #[error("{0}")]
+    Storage(String),
+    /// A fault of ours.
+    #[error("{0}")]
+    Ours(String),
+}
+
+/// The exit codes of the command line.
+pub mod exit {
+    /// Done.
+    pub const DONE: u8 = 0;
+    /// A mistake in input or configuration.
+    pub const INPUT: u8 = 1;
+    /// A mistake in usage.
+    pub const USAGE: u8 = 2;
+    /// The run ended without its goal.
+    pub const NOT_REACHED: u8 = 3;
+    /// A component does not load.
+    pub const LOAD: u8 = 5;
+    /// A check found a difference.
+    pub const DIFFERENCE: u8 = 6;
+    /// A fault of ours.
+    pub const OURS: u8 = 70;
+    /// Disk or database.
+    pub const STORAGE: u8 = 74;
+    /// Interrupted.
+    pub const INTERRUPTED: u8 = 130;
+}
+
+impl CliError {
+    /// A mistake in what was asked for.
+    pub fn usage(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        CliError::Usage { message: message.into(), hint: hint.into() }
+    }
+
+    /// A file that cannot be read.
+    pub fn unreadable(file: &std::path::Path, error: &std::io::Error) -> Self {
+        CliError::Input(Faults(vec![fault(&file.display().to_string(), "file", "a file that can be read", &error.to_string(), "")]))
+    }
+
+    fn code(&self) -> (&'static str, u8) {
+        match self {
+            CliError::Input(_) => ("input", exit::INPUT),
+            CliError::Load(_) => ("load", exit::LOAD),
+            CliError::Usage { .. } => ("usage", exit::INPUT),
+            CliError::Difference(_) => ("difference", exit::DIFFERENCE),
+            CliError::Build { .. } => ("build", exit::INPUT),
+            CliError::Storage(_) => ("storage", exit::STORAGE),
+            CliError::Ours(_) => ("fault", exit::OURS),
+        }
+    }
+
+    fn faults(&self) -> &[Fault] {
+        match self {
+            CliError::Input(faults) | CliError::Load(faults) => &faults.0,
+            _ => &[],
+        }
+    }
+
+    /// Tells the user, and says how the process ends.
+    pub fn report(&self, json: bool) -> ExitCode {
+        let (code, exit) = self.code();
+        if json {
+            let object = json!({
+                "schema": "checkrein/error@1",
+                "code": code,
+                "message": self.to_string(),
+                "faults": self.faults(),
+            });
+            crate::output::line(&object.to_string());
+            return ExitCode::from(exit);
+        }
+        match self {
+            CliError::Input(faults) | CliError::Load(faults) => {
+                for fault in &faults.0 {
+                    crate::output::message(&format!("error: {fault}"));
+                }
+            }
+            CliError::Usage { message, hint } | CliError::Build { message, hint } => {
+                crate::output::message(&format!("error: {message}"));
+                if !hint.is_empty() {
+                    crate::output::message(&format!("hint: {hint}"));
+                }
+            }
+            other => crate::output::message(&format!("error: {other}")),
+        }
+        ExitCode::from(exit)
+    }
+}
+
+/// A fault of a whole file.
+pub fn fault(file: &str, stage: &str, expected: &str, found: &str, mend: &str) -> Fault {
+    Fault {
+        file: file.to_owned(),
+        place: String::new(),
+        stage: stage.to_owned(),
+        expected: expected.to_owned(),
+        found: found.to_owned(),
+        mend: mend.to_owned(),
+    }
+}
+
+impl From<StorageError> for CliError {
+    fn from(error: StorageError) -> Self {
+        CliError::Storage(error.to_string())
+    }
+}
+
+impl From<DriveError> for CliError {
+    fn from(error: DriveError) -> Self {
+        match error {
+            DriveError::Storage(error) => error.into(),
+            other => CliError::Ours(other.to_string()),
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The `checkrein` command line: commands, configuration, reports. The only crate with a
+//! terminal and an environment.
+//!
+//! Reading order:
+//!
+//! * [`args`]: what can be typed; [`command`]: what each command does.
+//! * [`config`], [`task_file`]: the operator's files, checked whole before anything runs.
+//! * [`components`]: from the configuration to components with their grants.
+//! * [`world`], [`progress`]: what a run needs from outside, and what a person sees of it.
+//! * [`report`]: what is told of a run afterwards.
+//! * [`build`]: from a folder of source to a component.
+//! * [`error`], [`output`]: the one place for errors and exit codes, and the one that prints.
+
+pub mod args;
+pub mod build;
+pub mod command;
+pub mod components;
+pub mod config;
+pub mod error;
+pub mod output;
+pub mod progress;
+pub mod report;
+pub mod task_file;
+pub mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match args::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Clap knows whether this is help for stdout or a mistake for stderr.
+            drop(error.print());
+            return ExitCode::from(if error.use_stderr() { error::exit::USAGE } else { error::exit::DONE });
+        }
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("CHECKREIN_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
+    let json = cli.global.json;
+    let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return error::CliError::Ours(format!("no runtime: {error}")).report(json),
+    };
+    match runtime.block_on(command::perform(cli)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => error.report(json),
+    }
+}

@@ -1,0 +1,5 @@
+//! The `checkrein` binary.
+
+fn main() -> std::process::ExitCode {
+    checkrein::main()
+}

@@ -1,0 +1,163 @@
+//! What a person sees while a run goes on: live on a terminal, plain lines in a pipe.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use checkrein_contract::event::{Closing, Ended, Event, Judgement, Logged};
+use checkrein_contract::id::{CallId, SubgoalId};
+use checkrein_contract::port::{BoxFuture, Observer};
+use checkrein_harness::State;
+use checkrein_harness::driver::Watcher;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::output::{message, one_line};
+use crate::report::words;
+
+/// The longest line of a message, in characters.
+const WIDTH: usize = 160;
+
+/// Shows what happens, on stderr.
+pub struct Progress {
+    bars: Option<MultiProgress>,
+    open: Arc<Mutex<BTreeMap<SubgoalId, ProgressBar>>>,
+}
+
+impl Progress {
+    /// Live if stderr is a terminal.
+    pub fn new() -> Self {
+        let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
+        Progress { bars, open: Arc::default() }
+    }
+
+    fn say(&self, line: &str) {
+        match &self.bars {
+            // A terminal that cannot be written to has nobody to tell.
+            Some(bars) => drop(bars.println(line)),
+            None => message(line),
+        }
+    }
+
+    fn show(&self, event: &Event, state: &State) {
+        let Some(bars) = &self.bars else { return };
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::SubgoalOpened { subgoal, .. } => {
+                let bar = bars.add(ProgressBar::new_spinner());
+                if let Ok(style) = ProgressStyle::with_template("  {spinner} {prefix:14} {wide_msg} {elapsed:>5}") {
+                    bar.set_style(style);
+                }
+                bar.set_prefix(subgoal.to_string());
+                bar.enable_steady_tick(Duration::from_millis(100));
+                open.insert(subgoal.clone(), bar);
+            }
+            Event::CallIntended { subgoal, skill, attempt, .. } => {
+                if let Some(bar) = open.get(subgoal) {
+                    bar.set_message(format!("{skill}, attempt {attempt} of {}", state.spec(subgoal).attempts));
+                }
+            }
+            Event::CallEnded { call, ended: Ended::Outcome { .. }, .. } => {
+                if let Some(bar) = state.calls.get(call).and_then(|call| open.get(&call.subgoal)) {
+                    bar.set_message("verifying");
+                }
+            }
+            Event::SubgoalClosed { subgoal, .. } => {
+                if let Some(bar) = open.remove(subgoal) {
+                    bar.finish_and_clear();
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Default for Progress {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Watcher for Progress {
+    fn appended(&self, events: &[Logged], state: &State) {
+        for logged in events {
+            self.show(&logged.event, state);
+            if let Some(text) = line(&logged.event, state) {
+                self.say(&text);
+            }
+        }
+    }
+
+    fn observer(&self, _: &CallId, subgoal: &SubgoalId) -> Arc<dyn Observer> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::new(Live { bar: open.get(subgoal).cloned() })
+    }
+}
+
+/// Shows a call's own progress in the line of its subgoal.
+struct Live {
+    bar: Option<ProgressBar>,
+}
+
+impl Observer for Live {
+    fn log(&self, _: &str, _: &str) {}
+
+    fn progress(&self, done: u32, total: u32, text: String) -> BoxFuture<'_, ()> {
+        if let Some(bar) = &self.bar {
+            let of = if total > 0 { format!("{done}/{total} ") } else { String::new() };
+            bar.set_message(format!("{of}{}", one_line(&text, 80)));
+        }
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// The line for an event, if a person wants to see it while the run goes on.
+fn line(event: &Event, state: &State) -> Option<String> {
+    let of = |call: &CallId| state.calls[call].subgoal.to_string();
+    let told = |subgoal: &str, text: String| Some(one_line(&format!("  {subgoal:<14} {text}"), WIDTH));
+    match event {
+        Event::StageEntered { stage } => Some(format!("stage {stage}")),
+        Event::CallIntended { subgoal, skill, version, attempt, .. } => {
+            let attempts = state.spec(subgoal).attempts;
+            told(subgoal.as_str(), format!("attempt {attempt} of {attempts}: {skill} {version}"))
+        }
+        Event::ActionRefused { subgoal, problems } => {
+            let why: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+            told(subgoal.as_str(), format!("refused before any call: {}", why.join("; ")))
+        }
+        Event::CallEnded { call, ended, .. } => {
+            let failed = !matches!(ended, Ended::Outcome { .. });
+            if failed { told(&of(call), words::ended(Some(ended))) } else { None }
+        },
+        Event::VerdictGiven { call, judge, judgement, .. } => {
+            told(&of(call), format!("{} {}", judge.name(), judged(judgement)?))
+        }
+        Event::OutcomeAccepted { call, facts, artifacts } => {
+            told(&of(call), format!("accepted: {} facts, {} artifacts", facts.len(), artifacts.len()))
+        }
+        Event::RemedyGiven { call, diagnosis, remedy } => {
+            let advice = remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
+            told(&of(call), format!("diagnosis: {diagnosis}{advice}"))
+        }
+        Event::CriteriaEvaluated { subgoal, criteria } => {
+            let unmet: Vec<&str> =
+                criteria.iter().filter(|state| !state.holds).map(|state| state.text.as_str()).collect();
+            if unmet.is_empty() { None } else { told(subgoal.as_str(), format!("not met yet: {}", unmet.join("; "))) }
+        }
+        Event::AskOpened { subgoal, question } => told(subgoal.as_str(), format!("asks a person: {question}")),
+        Event::SubgoalClosed { subgoal, closing: Closing::Met } => told(subgoal.as_str(), "met".to_owned()),
+        Event::SubgoalClosed { subgoal, closing } => told(subgoal.as_str(), format!("not met: {}", words::closing(closing))),
+        _ => None,
+    }
+}
+
+fn judged(judgement: &Judgement) -> Option<String> {
+    match judgement {
+        Judgement::Accepted { .. } => None,
+        Judgement::Rejected { findings, .. } => {
+            let first = findings.first().map(|finding| finding.message.as_str()).unwrap_or_default();
+            Some(format!("rejects it, {} findings: {first}", findings.len()))
+        }
+        Judgement::Unavailable { reason } => Some(format!("could not judge: {reason}")),
+    }
+}

@@ -1,0 +1,212 @@
+//! Text of skills, models and data is not trusted with the page or the terminal that shows it.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+/// Whether the character changes how others are shown, or is not shown itself: control
+/// characters, directions of writing, characters without width, tags.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{115f}' | '\u{1160}' | '\u{3164}'
+            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+            | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// One line of text in which every character is seen: hidden ones stand as `\u{202e}`, the ends
+/// of lines as a space. For the terminal, and before any other escape.
+pub fn visible(text: &str) -> String {
+    reveal(text, |c| match c {
+        '\n' | '\t' => Some(' '),
+        '\r' => Some(' '),
+        _ => None,
+    })
+}
+
+/// As [`visible`], with the lines kept apart.
+pub fn visible_lines(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    reveal(&text, |c| matches!(c, '\n' | '\t').then_some(c))
+}
+
+fn reveal(text: &str, keep: impl Fn(char) -> Option<char>) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if let Some(kept) = keep(c) {
+            out.push(kept);
+        } else if is_hidden(c) {
+            // Writing to a String cannot fail.
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Plain text as Markdown: nothing in it is markup, a link, HTML or the end of a table's cell.
+pub fn markdown(text: &str) -> String {
+    let text = visible(text);
+    let text = text.trim();
+    let mut out = String::with_capacity(text.len() + 8);
+    for (at, c) in text.char_indices() {
+        let rest = &text[at..];
+        // These mark what a report could not fill in: see `compose`.
+        let c = match c {
+            '⟦' => '[',
+            '⟧' => ']',
+            c => c,
+        };
+        let special = match c {
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '!' | '$' | '^' | '@' => true,
+            // The start of a list, a rule or a heading's underline; a sign is none of these.
+            '-' | '+' | '=' => at == 0 && !rest[1..].starts_with(|next: char| next.is_ascii_digit() || next == '.'),
+            // Renderers make links of bare addresses.
+            ':' => rest.starts_with("://"),
+            '.' | ')' => starts_item(&text[..at], &rest[1..]) || text[..at].to_ascii_lowercase().ends_with("www"),
+            _ => false,
+        };
+        if special {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Whether a `.` between these makes an item of a numbered list.
+fn starts_item(before: &str, after: &str) -> bool {
+    let number = !before.is_empty() && before.len() <= 9 && before.bytes().all(|byte| byte.is_ascii_digit());
+    number && (after.is_empty() || after.starts_with(char::is_whitespace))
+}
+
+/// A message as Markdown: plain text, and names between backticks as code.
+pub fn prose(text: &str) -> String {
+    let parts: Vec<&str> = text.split('`').collect();
+    if parts.len() % 2 == 0 || parts.iter().skip(1).step_by(2).any(|name| name.trim().is_empty()) {
+        return markdown(text);
+    }
+    let mut out = String::with_capacity(text.len());
+    for (at, part) in parts.into_iter().enumerate() {
+        // `markdown` trims; the space between words and names stays.
+        let (before, after) = (part.starts_with(char::is_whitespace), part.ends_with(char::is_whitespace));
+        match at % 2 {
+            0 => {
+                out.push_str(if before && at > 0 { " " } else { "" });
+                let plain = markdown(part);
+                out.push_str(&plain);
+                out.push_str(if after && !plain.is_empty() { " " } else { "" });
+            }
+            _ => out.push_str(&code(part.trim())),
+        }
+    }
+    out.trim().to_owned()
+}
+
+/// A name, an id or a digest as Markdown code; as escaped text where code cannot hold it.
+pub fn code(text: &str) -> String {
+    let shown = visible(text);
+    if shown.trim().is_empty() || shown.contains(['`', '|', '⟦', '⟧']) || shown.trim() != shown {
+        return markdown(&shown);
+    }
+    format!("`{shown}`")
+}
+
+/// Text as HTML, in an element or in an attribute with double quotes.
+pub fn html(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in visible_lines(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A path as the address of a link, in Markdown or in an attribute.
+pub fn address(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for byte in path.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'.' | b'-' | b'_') {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}
+
+/// A JSON value on one line, cut after `max` characters; the cut is marked.
+pub fn json(value: &Value, max: usize) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    cut(&visible(&text), max)
+}
+
+/// The first `max` characters; the cut is marked.
+pub fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        None => text.to_owned(),
+        Some((at, _)) => format!("{} …", text[..at].trim_end()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_characters_are_seen() {
+        assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\nd"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b} d");
+        assert_eq!(visible_lines("a\r\nb\u{7}"), "a\nb\\u{7}");
+        assert_eq!(visible("Grün 漢字 é"), "Grün 漢字 é");
+    }
+
+    #[test]
+    fn markdown_is_plain() {
+        assert_eq!(markdown("[x](javascript:alert(1))"), r"\[x\](javascript:alert(1))");
+        assert_eq!(markdown("<b>|`c`"), r"\<b\>\|\`c\`");
+        assert_eq!(markdown("- a"), r"\- a");
+        assert_eq!(markdown("1. a"), r"1\. a");
+        assert_eq!(markdown("see https://x.example and www.y.example"), r"see https\://x.example and www\.y.example");
+        assert_eq!(markdown("3.5 and -2"), "3.5 and -2");
+        assert_eq!(markdown("-4.5"), "-4.5");
+        assert_eq!(markdown("---"), r"\---");
+    }
+
+    #[test]
+    fn names_in_messages_are_code() {
+        assert_eq!(prose("no fact on `a_b` here"), "no fact on `a_b` here");
+        assert_eq!(prose("`a` and `b|c`."), r"`a` and b\|c.");
+        assert_eq!(prose("odd ` one [x](y)"), r"odd \` one \[x\](y)");
+        assert_eq!(prose("a ``` b ` c"), r"a \`\`\` b \` c");
+    }
+
+    #[test]
+    fn code_never_ends_early() {
+        assert_eq!(code("a_b"), "`a_b`");
+        assert_eq!(code("a`b"), r"a\`b");
+        assert_eq!(code("a|b"), r"a\|b");
+    }
+
+    #[test]
+    fn html_is_text() {
+        assert_eq!(html("<script>\"'&]]>"), "&lt;script&gt;&quot;&#39;&amp;]]&gt;");
+        assert_eq!(address("a b/\"c\".svg"), "a%20b/%22c%22.svg");
+    }
+
+    #[test]
+    fn cuts_are_marked() {
+        assert_eq!(cut("äöü", 2), "äö …");
+        assert_eq!(json(&serde_json::json!({"a": "\u{202e}"}), 99), "{\"a\":\"\\u{202e}\"}");
+    }
+}

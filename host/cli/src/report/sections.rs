@@ -1,0 +1,192 @@
+//! What every report ends with, whatever the task's text says: what was not reached, what failed,
+//! and how it can be checked. In Markdown.
+
+use checkrein_contract::event::{Ended, Judgement};
+use checkrein_contract::units::show_bytes;
+
+use super::escape::{code, json, markdown, prose, visible};
+use super::notes::component;
+use super::view::{CallView, RunView, SubgoalView};
+use super::words::{self, many};
+
+/// The most characters of a failure's evidence.
+const EVIDENCE_MAX: usize = 400;
+/// The most findings of one verdict.
+const FINDINGS_MAX: usize = 8;
+
+/// How the run stands, in one paragraph.
+pub fn standing(view: &RunView) -> String {
+    let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
+    let failed = view.calls().filter(|call| call.went_wrong()).count();
+    format!(
+        "**{}** · {}{} · {} · run {} · {}",
+        words::status(view.status),
+        many(counted, "verified fact"),
+        not_counted(view),
+        many(failed, "failed call"),
+        code(view.run.as_str()),
+        words::time(view.last),
+    )
+}
+
+fn not_counted(view: &RunView) -> String {
+    match view.current_facts().filter(|fact| !view.counts(fact)).count() {
+        0 => String::new(),
+        more => format!(" ({} below `{}`, not counted)", many(more, "fact"), view.task.level.as_str()),
+    }
+}
+
+/// Everything that the task or its report asked for and that is not there.
+pub fn not_reached(view: &RunView, unresolved: &[(String, String)]) -> String {
+    let mut items = Vec::new();
+    if view.status.is_none() {
+        items.push("The run has not ended.".to_owned());
+    }
+    for stage in &view.stages {
+        if !stage.entered {
+            items.push(format!("Stage {} was not entered.", code(stage.id.as_str())));
+            continue;
+        }
+        items.extend(stage.subgoals.iter().filter_map(open_subgoal));
+    }
+    items.extend(unresolved.iter().map(|(what, why)| format!("The text asks for {}: {}.", code(what), prose(why))));
+    items.extend(view.contradictions.iter().map(|found| {
+        let (current, call) = (code(found.current.as_str()), code(found.call.as_str()));
+        format!("Call {call} contradicts fact {current} with other content, {}.", code(&found.other.to_string()))
+    }));
+    let end = match view.reason.as_str() {
+        "" => String::new(),
+        reason => format!("The run ended as `{}`: {}.\n\n", words::status(view.status), prose(reason)),
+    };
+    let list = match items.is_empty() {
+        true => "Everything that was asked for was reached.\n".to_owned(),
+        false => items.iter().map(|item| format!("- {item}\n")).collect(),
+    };
+    format!("## What was not reached, and why\n\n{end}{list}\n")
+}
+
+fn open_subgoal(subgoal: &SubgoalView) -> Option<String> {
+    if subgoal.is_met() {
+        return None;
+    }
+    let why = match (&subgoal.closing, subgoal.opened) {
+        (Some(closing), _) => prose(&words::closing(closing)),
+        (None, Some(_)) => "not closed".to_owned(),
+        (None, None) => "not opened".to_owned(),
+    };
+    let open = subgoal.criteria.iter().filter(|criterion| !criterion.holds);
+    let criteria: String = open
+        .map(|criterion| format!("\n  - Does not hold: {} ({})", prose(&criterion.text), markdown(&criterion.note)))
+        .collect();
+    Some(format!("Subgoal {}, “{}”: {why}.{criteria}", code(subgoal.id.as_str()), markdown(&subgoal.goal)))
+}
+
+/// The calls that did not lead to an accepted outcome, and the actions that were turned down.
+pub fn failed_attempts(view: &RunView) -> String {
+    let mut out = "## Attempts that failed, and what was learned\n\n".to_owned();
+    let before = out.len();
+    for subgoal in view.subgoals() {
+        for call in subgoal.calls.iter().filter(|call| call.went_wrong()) {
+            out.push_str(&failed_call(call));
+            out.push_str(&what_came_next(subgoal, call));
+            out.push('\n');
+        }
+        for refusal in &subgoal.refusals {
+            let problems: Vec<String> = refusal.problems.iter().map(|problem| prose(&words::problem(problem))).collect();
+            out.push_str(&format!("**{}**, an action was refused: {}\n\n", markdown(subgoal.id.as_str()), problems.join("; ")));
+        }
+    }
+    if out.len() == before {
+        out.push_str("None: every call was accepted.\n\n");
+    }
+    out
+}
+
+fn failed_call(call: &CallView) -> String {
+    let how = match &call.ended {
+        Some(Ended::Outcome { .. }) => "rejected by verification".to_owned(),
+        ended => prose(&words::ended(ended.as_ref())),
+    };
+    let title = format!(
+        "**{}, attempt {}** ({} {}, {}): {how}\n\n",
+        markdown(call.subgoal.as_str()),
+        call.attempt,
+        markdown(&call.skill),
+        markdown(&call.version),
+        code(call.id.as_str())
+    );
+    let mut items = Vec::new();
+    if let Some(Ended::Failed { failure }) = &call.ended
+        && !failure.evidence.is_null()
+    {
+        items.push(format!("Evidence: {}", code(&json(&failure.evidence, EVIDENCE_MAX))));
+    }
+    for verdict in &call.verdicts {
+        let findings = verdict.judgement.findings();
+        let judge = markdown(verdict.judge.name());
+        items.extend(findings.iter().take(FINDINGS_MAX).map(|finding| format!("{judge} found {}", prose(&words::finding(finding)))));
+        if findings.len() > FINDINGS_MAX {
+            items.push(format!("{judge} found {} more", findings.len() - FINDINGS_MAX));
+        }
+        if let Judgement::Unavailable { reason } = &verdict.judgement {
+            items.push(format!("{judge} could not judge: {}", prose(reason)));
+        }
+    }
+    if let Some(advice) = &call.advice {
+        items.push(format!("Diagnosis: {}", prose(&advice.diagnosis)));
+        let remedy = advice.remedy.as_ref().map(words::remedy);
+        items.extend(remedy.map(|remedy| format!("Remedy: {}", prose(&remedy))));
+    }
+    title + &items.iter().map(|item| format!("- {item}\n")).collect::<String>()
+}
+
+fn what_came_next(subgoal: &SubgoalView, failed: &CallView) -> String {
+    let mut later = subgoal.calls.iter().skip_while(|call| call.id != failed.id).skip(1);
+    match later.next() {
+        Some(next) if next.accepted == Some(true) => format!("- Attempt {} was accepted.\n", next.attempt),
+        Some(_) | None => String::new(),
+    }
+}
+
+/// All that somebody else needs to check the run.
+pub fn how_to_check(view: &RunView) -> String {
+    let mut out = "## How this can be checked\n\n".to_owned();
+    out.push_str("Every number above was computed by a sandboxed skill, checked by those who stand in its footnote, ");
+    out.push_str("and recorded in a log of events in which each carries the digest of the one before. This reads all of it again:\n\n");
+    out.push_str(&format!(
+        "```text\ncheckrein trace verify {} --head {}\n```\n\n",
+        visible(view.run.as_str()),
+        view.head.hex()
+    ));
+    out.push_str(&identity(view));
+    out.push_str("\n**Components**\n\n");
+    out.extend(view.components.iter().map(|card| format!("- {}\n", component(card))));
+    out.push_str("\n**Inputs**\n\n");
+    out.extend(view.task.inputs.iter().map(|input| {
+        let (file, digest) = (code(&input.file), code(&input.digest.to_string()));
+        format!("- {}: {file}, {}, {digest}\n", markdown(&input.name), show_bytes(input.bytes))
+    }));
+    if view.task.inputs.is_empty() {
+        out.push_str("- none\n");
+    }
+    out.push('\n');
+    out
+}
+
+/// What the run was, as a table without a heading.
+fn identity(view: &RunView) -> String {
+    let rows = [
+        ("run", code(view.run.as_str())),
+        ("head digest", code(&view.head.to_string())),
+        ("events", view.events.to_string()),
+        ("task", format!("{} {}", markdown(&view.task.name), code(&view.task_digest.to_string()))),
+        ("seed", view.task.seed.to_string()),
+        ("planner", markdown(&view.planner)),
+        ("engine", markdown(&view.engine)),
+        ("facts count from", view.task.level.as_str().to_owned()),
+        ("started", words::time(view.started)),
+        ("last event", words::time(view.last)),
+    ];
+    let lines = rows.iter().map(|(name, value)| format!("| {name} | {value} |\n"));
+    "| | |\n| --- | --- |\n".to_owned() + &lines.collect::<String>()
+}

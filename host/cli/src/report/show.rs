@@ -1,0 +1,167 @@
+//! The tree of what was tried, for the terminal.
+
+use std::fmt::Write as _;
+
+use checkrein_contract::event::{Ended, Judgement};
+use checkrein_contract::id::Timestamp;
+use checkrein_contract::units::show_millis;
+use serde_json::{Value, json};
+
+use super::escape::{cut, visible};
+use super::json::stages_json;
+use super::view::{CallView, RunView, StageView, SubgoalView};
+use super::words::{self, many};
+
+/// The schema of [`show_json`].
+pub const SCHEMA: &str = "checkrein/show@1";
+
+/// The most characters of a line.
+const LINE_MAX: usize = 240;
+/// The most findings of a verdict.
+const FINDINGS_MAX: usize = 5;
+
+/// Stages, subgoals and attempts as an indented tree: `✓` met or accepted, `✗` not, `…` open,
+/// `·` not begun.
+pub fn show(view: &RunView) -> String {
+    let mut tree = Tree(String::new());
+    tree.line(0, &format!("run {}  {}  {}", view.run, words::status(view.status), elapsed(view.started, view.last)));
+    tree.line(0, &format!("task {}: {}", view.task.name, view.task.goal));
+    tree.line(0, &format!("started {}, planner {}, {}", words::time(view.started), view.planner, view.engine));
+    for stage in &view.stages {
+        tree.stage(stage);
+    }
+    let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
+    let all = view.current_facts().count();
+    let below = if counted == all { String::new() } else { format!(" ({} counted)", many(counted, "fact")) };
+    tree.line(0, &format!("{}{below}, {}", many(all, "fact"), many(view.artifacts.len(), "artifact")));
+    for found in &view.contradictions {
+        tree.line(0, &format!("✗ {} contradicts {} in call {}", found.subject, found.current, found.call));
+    }
+    if !view.reason.is_empty() {
+        tree.line(0, &format!("ended: {}", view.reason));
+    }
+    tree.line(0, &format!("head {}, {}", view.head, many(view.events as usize, "event")));
+    tree.0
+}
+
+/// The same as JSON.
+pub fn show_json(view: &RunView) -> Value {
+    json!({
+        "schema": SCHEMA,
+        "run": view.run,
+        "task": { "name": view.task.name, "goal": view.task.goal, "digest": view.task_digest },
+        "status": view.status.map(|status| status.as_str()),
+        "reason": view.reason,
+        "head": view.head,
+        "events": view.events,
+        "started": words::time(view.started),
+        "last": words::time(view.last),
+        "stages": stages_json(view),
+        "facts": view.current_facts().count(),
+        "artifacts": view.artifacts.len(),
+    })
+}
+
+fn elapsed(from: Timestamp, to: Timestamp) -> String {
+    show_millis(to.0.saturating_sub(from.0))
+}
+
+struct Tree(String);
+
+impl Tree {
+    fn line(&mut self, depth: usize, text: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{:width$}{}", "", cut(&visible(text), LINE_MAX), width = depth * 2);
+    }
+
+    fn stage(&mut self, stage: &StageView) {
+        let mark = match (stage.met, stage.entered) {
+            (Some(true), _) => '✓',
+            (Some(false), _) => '✗',
+            (None, true) => '…',
+            (None, false) => '·',
+        };
+        let title = if stage.title == stage.id.as_str() { String::new() } else { format!("  {}", stage.title) };
+        self.line(0, &format!("{mark} stage {}{title}", stage.id));
+        for subgoal in &stage.subgoals {
+            self.subgoal(subgoal);
+        }
+    }
+
+    fn subgoal(&mut self, subgoal: &SubgoalView) {
+        let mark = match (&subgoal.closing, subgoal.opened) {
+            (Some(_), _) if subgoal.is_met() => '✓',
+            (Some(_), _) => '✗',
+            (None, Some(_)) => '…',
+            (None, None) => '·',
+        };
+        let time = match (subgoal.opened, subgoal.closed) {
+            (Some(from), Some(to)) => format!("  {}", elapsed(from, to)),
+            _ => String::new(),
+        };
+        self.line(1, &format!("{mark} {}: {}{time}", subgoal.id, subgoal.goal));
+        for call in &subgoal.calls {
+            self.call(call);
+        }
+        for problem in subgoal.refusals.iter().flat_map(|refusal| &refusal.problems) {
+            self.line(2, &format!("✗ action refused: {}", words::problem(problem)));
+        }
+        for question in &subgoal.asks {
+            self.line(2, &format!("? {question}"));
+        }
+        for criterion in &subgoal.criteria {
+            let mark = if criterion.holds { '✓' } else { '✗' };
+            let note = if criterion.note.is_empty() { String::new() } else { format!(" ({})", criterion.note) };
+            self.line(2, &format!("{mark} {}{note}", criterion.text));
+        }
+        if let Some(closing) = subgoal.closing.as_ref().filter(|_| !subgoal.is_met()) {
+            self.line(2, &format!("closed: {}", words::closing(closing)));
+        }
+    }
+
+    fn call(&mut self, call: &CallView) {
+        let mark = match (call.accepted, call.went_wrong()) {
+            (Some(true), _) => '✓',
+            (_, true) => '✗',
+            (_, false) => '…',
+        };
+        let used = call.used.as_ref().map_or_else(String::new, |used| format!("  [{}]", words::used(used)));
+        self.line(2, &format!("{mark} attempt {}: {} {}{used}", call.attempt, call.skill, call.version));
+        self.line(3, &ended(call));
+        for verdict in &call.verdicts {
+            self.verdict(verdict.judge.name(), &verdict.judgement);
+        }
+        if call.accepted == Some(false) && !call.reasons.is_empty() {
+            self.line(3, &format!("rejected: {}", words::reasons_text(&call.reasons)));
+        }
+        if let Some(advice) = &call.advice {
+            self.line(3, &format!("diagnosis: {}", advice.diagnosis));
+            if let Some(remedy) = &advice.remedy {
+                self.line(3, &format!("remedy: {}", words::remedy(remedy)));
+            }
+        }
+    }
+
+    fn verdict(&mut self, judge: &str, judgement: &Judgement) {
+        match judgement {
+            Judgement::Accepted { checks, .. } => self.line(3, &format!("✓ {judge}: {}", many(checks.len(), "check"))),
+            Judgement::Rejected { findings, .. } => self.line(3, &format!("✗ {judge}: {}", many(findings.len(), "finding"))),
+            Judgement::Unavailable { reason } => self.line(3, &format!("? {judge} could not judge: {reason}")),
+        }
+        let findings = judgement.findings();
+        for finding in findings.iter().take(FINDINGS_MAX) {
+            self.line(4, &words::finding(finding));
+        }
+        if findings.len() > FINDINGS_MAX {
+            self.line(4, &format!("and {} more", findings.len() - FINDINGS_MAX));
+        }
+    }
+}
+
+fn ended(call: &CallView) -> String {
+    let text = words::ended(call.ended.as_ref());
+    match &call.ended {
+        Some(Ended::Outcome { outcome, .. }) => format!("{text}, {}", outcome.short()),
+        _ => text,
+    }
+}

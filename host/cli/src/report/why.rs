@@ -1,0 +1,156 @@
+//! The path behind a value, in the terminal: from the value back to the files that were read.
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+
+use super::escape::{self, visible};
+use super::json::verified_by_json;
+use super::number::{self, Format};
+use super::view::{CallView, FactView, RunView};
+use super::words;
+
+/// The schema of [`Why::json`].
+pub const SCHEMA: &str = "checkrein/why@1";
+
+/// The most characters of a value or of arguments on one line.
+const LINE_MAX: usize = 400;
+/// How many subjects are proposed for one that is not there.
+const NEAREST: usize = 5;
+
+/// The path behind one value.
+#[derive(Clone, Copy, Debug)]
+pub struct Why<'v> {
+    view: &'v RunView,
+    fact: &'v FactView,
+    call: Option<&'v CallView>,
+    value: &'v Value,
+}
+
+/// The path behind `target`: `SUBJECT`, `SUBJECT#/pointer`, or the same with the id of a fact,
+/// `SUBJECT@VERSION`.
+///
+/// # Errors
+///
+/// If there is no such fact (the message names the nearest subjects), or nothing at the pointer.
+pub fn why<'v>(view: &'v RunView, target: &str) -> Result<Why<'v>> {
+    let (subject, pointer) = target.split_once('#').unwrap_or((target, ""));
+    let by_id = || view.facts.iter().find(|fact| fact.entry.id.as_str() == subject);
+    let Some(fact) = view.fact(subject).or_else(by_id) else {
+        let nearest = nearest(view, subject);
+        if nearest.is_empty() {
+            bail!("run {} has no facts", view.run);
+        }
+        bail!("no fact on `{}`; nearest: {}", visible(subject), nearest.join(", "));
+    };
+    let Some(value) = fact.value(pointer) else {
+        let there: Vec<String> = match &fact.content {
+            Value::Object(map) => map.keys().map(|key| format!("`#/{}`", visible(key))).collect(),
+            _ => Vec::new(),
+        };
+        let hint = if there.is_empty() { "it is one value".to_owned() } else { format!("it has {}", there.join(", ")) };
+        bail!("fact {} has nothing at `{}`; {hint}", fact.entry.id, visible(pointer));
+    };
+    Ok(Why { view, fact, call: view.call(&fact.call), value })
+}
+
+impl Why<'_> {
+    /// The path as text, one step a line.
+    pub fn text(&self) -> String {
+        let Why { view, fact, value, .. } = self;
+        let entry = &fact.entry;
+        let counted = if view.counts(fact) { "" } else { ", not counted by this task" };
+        let mut out = vec![
+            escape::cut(&number::show(value, Format::Exact), LINE_MAX),
+            format!("  is in fact    {} ({}), {}{counted}", entry.id, entry.kind, entry.level.as_str()),
+            format!("  source        {}", entry.source),
+        ];
+        for judge in &fact.verified_by {
+            let component = judge.component.map_or_else(String::new, |digest| {
+                format!(" {} {digest}", view.version_of(&digest).unwrap_or_default())
+            });
+            out.push(format!("  checked by    {}{component}", judge.verifier));
+            out.extend(judge.checks.iter().map(|check| match check.note.as_str() {
+                "" => format!("                  {}", check.rule),
+                note => format!("                  {}: {note}", check.rule),
+            }));
+        }
+        if let Some(call) = self.call {
+            out.push(format!("  from call     {}, attempt {}", call.id.as_str(), call.attempt));
+            out.push(format!("    skill       {} {}", call.skill, call.version));
+            out.push(format!("    component   {}", call.component));
+            out.push(format!("    arguments   {}", escape::json(&Value::Object(call.args.clone()), LINE_MAX)));
+            out.extend(view.files_of(call).iter().map(|file| format!("    read        {} {}", file.place, file.digest)));
+        }
+        out.push(format!("  for subgoal   {}", fact.subgoal.as_str()));
+        out.push(format!("  of task       {} {}", view.task.name, view.task_digest));
+        out.push(format!("  in run        {}, {}", view.run.as_str(), words::time(view.started)));
+        out.push(format!("  head          {}", view.head));
+        let lines: Vec<String> = out.iter().map(|line| visible(line)).collect();
+        lines.join("\n") + "\n"
+    }
+
+    /// The same as JSON.
+    pub fn json(&self) -> Value {
+        let Why { view, fact, value, .. } = self;
+        let call = self.call.map(|call| {
+            let read: Vec<Value> = view
+                .files_of(call)
+                .iter()
+                .map(|file| json!({ "path": file.place, "digest": file.digest }))
+                .collect();
+            json!({
+                "id": call.id, "skill": call.skill, "version": call.version, "component": call.component,
+                "attempt": call.attempt, "args": call.args, "seed": call.seed, "read": read,
+            })
+        });
+        json!({
+            "schema": SCHEMA,
+            "value": value,
+            "fact": super::json::fact_json(fact),
+            "counted": view.counts(fact),
+            "verified_by": verified_by_json(&fact.verified_by),
+            "call": call,
+            "subgoal": fact.subgoal,
+            "task": { "name": view.task.name, "digest": view.task_digest },
+            "run": view.run,
+            "head": view.head,
+        })
+    }
+}
+
+/// The subjects that `wanted` may have meant, best first.
+fn nearest(view: &RunView, wanted: &str) -> Vec<String> {
+    let mut scored: Vec<(usize, &String)> =
+        view.by_subject.keys().map(|subject| (distance(subject, wanted), subject)).collect();
+    scored.sort();
+    scored.into_iter().take(NEAREST).map(|(_, subject)| format!("`{subject}`")).collect()
+}
+
+/// The number of characters to insert, remove or replace (Levenshtein); bytes will do, since
+/// subjects are ASCII.
+fn distance(one: &str, two: &str) -> usize {
+    let two: Vec<u8> = two.bytes().take(checkrein_contract::id::SUBJECT_MAX).collect();
+    let mut row: Vec<usize> = (0..=two.len()).collect();
+    for (at, left) in one.bytes().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = at + 1;
+        for (index, right) in two.iter().enumerate() {
+            let replaced = diagonal + usize::from(left != *right);
+            diagonal = row[index + 1];
+            row[index + 1] = replaced.min(row[index] + 1).min(diagonal + 1);
+        }
+    }
+    row[two.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::distance;
+
+    #[test]
+    fn distances() {
+        assert_eq!(distance("kitten", "sitting"), 3);
+        assert_eq!(distance("", "ab"), 2);
+        assert_eq!(distance("de/x", "de/x"), 0);
+    }
+}

@@ -1,0 +1,82 @@
+//! The outside world of a run: state folder, sandbox, clock, ids.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use checkrein_contract::id::{RunId, Timestamp};
+use checkrein_contract::port::BoxFuture;
+use checkrein_harness::driver::Clock;
+use checkrein_sandbox::{Places, Sandbox};
+use checkrein_store::{State, StoreError};
+use rand::RngExt;
+
+use crate::args::Global;
+use crate::config::state_folder;
+use crate::error::CliError;
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Timestamp(since.as_millis() as u64)
+    }
+
+    fn until(&self, at: Timestamp) -> BoxFuture<'static, ()> {
+        let left = at.0.saturating_sub(self.now().0);
+        Box::pin(tokio::time::sleep(Duration::from_millis(left)))
+    }
+}
+
+/// A new run id: the day, and six characters that no other run has.
+pub fn new_run_id(now: Timestamp) -> RunId {
+    const ALPHABET: &[u8] = b"0123456789abcdefghjkmnpqrstvwxyz";
+    let day = jiff::Timestamp::from_millisecond(now.0 as i64)
+        .map(|at| at.strftime("%Y%m%d").to_string())
+        .unwrap_or_default();
+    let mut random = rand::rng();
+    let tail: String = (0..6).map(|_| char::from(ALPHABET[random.random_range(0..ALPHABET.len())])).collect();
+    RunId(format!("{day}-{tail}"))
+}
+
+/// Opens the state folder, and makes it if it is not there.
+///
+/// # Errors
+///
+/// If it cannot be made or written.
+pub fn open_state(global: &Global) -> Result<State, CliError> {
+    Ok(State::open(&state_folder(global)?)?)
+}
+
+/// Opens the state folder for reading.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn read_state(global: &Global) -> Result<State, CliError> {
+    Ok(State::open_existing(&state_folder(global)?)?)
+}
+
+/// The sandbox over a state folder.
+///
+/// # Errors
+///
+/// If it cannot be set up.
+pub fn sandbox(state: &State) -> Result<Sandbox, CliError> {
+    let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
+    Sandbox::new(places, Arc::new(state.blobs())).map_err(|error| CliError::Ours(error.to_string()))
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Storage(error) => error.into(),
+            StoreError::NoState { .. } | StoreError::NoRuns { .. } | StoreError::NoRun { .. } | StoreError::Ambiguous { .. } => {
+                CliError::usage(error.to_string(), "`checkrein runs` lists them")
+            }
+            other => CliError::Storage(other.to_string()),
+        }
+    }
+}

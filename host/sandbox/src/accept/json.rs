@@ -1,0 +1,78 @@
+//! Parses JSON that a guest wrote.
+
+use serde_json::Value;
+
+/// How deep arrays and objects may stand in one another.
+pub(crate) const DEPTH: usize = 127;
+/// Bytes of a text of a guest that are quoted in a problem.
+const QUOTED: usize = 200;
+
+/// What is wrong with a text.
+#[derive(Debug)]
+pub(crate) struct NotJson {
+    pub(crate) expected: &'static str,
+    pub(crate) found: String,
+}
+
+/// The JSON value, nested at most [`DEPTH`] deep.
+pub(crate) fn parse(text: &str) -> Result<Value, NotJson> {
+    // serde_json's own guard against a stack overflow is the same depth; asked for here, so that
+    // the message tells the two faults apart.
+    let deepest = depth(text);
+    if deepest > DEPTH {
+        let expected = "JSON nested at most 127 levels deep";
+        return Err(NotJson { expected, found: format!("{deepest} levels") });
+    }
+    serde_json::from_str(text).map_err(|error| {
+        let found = format!("{error}: {}", excerpt(text));
+        NotJson { expected: "a JSON document", found }
+    })
+}
+
+/// The beginning of a text, with a mark if there is more.
+pub(crate) fn excerpt(text: &str) -> String {
+    let cut = text.floor_char_boundary(QUOTED);
+    if cut == text.len() { text.to_owned() } else { format!("{}… ({} bytes)", &text[..cut], text.len()) }
+}
+
+/// The deepest nesting of brackets outside of texts.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut deepest, mut quoted, mut escaped) = (0usize, 0usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !quoted => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(levels: usize) -> String {
+        "[".repeat(levels) + &"]".repeat(levels)
+    }
+
+    #[test]
+    fn depth_is_bounded_and_told() {
+        assert!(parse(&nested(DEPTH)).is_ok());
+        assert_eq!(parse(&nested(DEPTH + 1)).unwrap_err().found, "128 levels");
+        assert_eq!(parse(&nested(10_000)).unwrap_err().found, "10000 levels");
+        assert!(parse(&format!("\"{}\"", "[\\\"".repeat(500))).is_ok());
+    }
+
+    #[test]
+    fn what_is_no_json_is_quoted_in_part() {
+        let wrong = parse(&"é".repeat(1000)).unwrap_err();
+        assert!(wrong.found.len() < 400 && wrong.found.contains("(2000 bytes)"), "{}", wrong.found);
+    }
+}

@@ -1,0 +1,109 @@
+//! How a call that did not return ended: at a limit, by a trap, or by a fault of the host.
+
+use checkrein_contract::interface::LimitHit;
+use checkrein_contract::limits::{LimitKey, Limits};
+use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
+use wasmtime_wasi::{I32Exit, ResourceTableError};
+
+use crate::limiter::Limiter;
+use crate::stop::Stop;
+
+/// Functions of the guest that a trap's message names.
+const FRAMES: usize = 6;
+/// Bytes of one name of the guest's that a message shows.
+const NAME: usize = 100;
+
+/// A way to end without an answer.
+#[derive(Debug)]
+pub(crate) enum Bad {
+    Limited(LimitHit),
+    Trapped(String),
+    Fault(String),
+}
+
+/// Tells the ways apart.
+pub(crate) fn classify(error: &wasmtime::Error, limits: &Limits, limiter: &Limiter) -> Bad {
+    if let Some(Stop(hit)) = error.downcast_ref() {
+        return Bad::Limited(hit.clone());
+    }
+    if let Some(Stop(hit)) = of_engine(error, limits) {
+        return Bad::Limited(hit);
+    }
+    if error.is::<PoolConcurrencyLimitError>() {
+        return Bad::Fault(format!("no place left in the pool of instances: {error:#}"));
+    }
+    // A guest that is refused memory aborts, each language in its own way.
+    if let Some(Stop(hit)) = limiter.refused().filter(|_| !matches!(error.downcast_ref(), Some(I32Exit(0)))) {
+        return Bad::Limited(hit.clone());
+    }
+    Bad::Trapped(describe(error))
+}
+
+/// The limits that the engine enforces by itself.
+fn of_engine(error: &wasmtime::Error, limits: &Limits) -> Option<Stop> {
+    let full = |key| Stop::at(key, limits.get(key), limits.get(key));
+    match error.downcast_ref::<Trap>() {
+        Some(Trap::OutOfFuel) => return Some(full(LimitKey::Fuel)),
+        Some(Trap::StackOverflow) => return Some(full(LimitKey::Stack)),
+        _ => {}
+    }
+    if matches!(error.downcast_ref(), Some(ResourceTableError::Full)) {
+        return Some(full(LimitKey::Handles));
+    }
+    error.chain().find_map(|cause| of_text(&cause.to_string(), limits))
+}
+
+/// Some limits of the engine have no error type of their own. This is the one place that knows
+/// their words; the tests below hold each against the engine in use.
+fn of_text(text: &str, limits: &Limits) -> Option<Stop> {
+    let over = |key| Stop::at(key, limits.get(key), limits.get(key).saturating_add(1));
+    if text.contains("fuel allocated for hostcalls has been exhausted") {
+        return Some(over(LimitKey::Transfer));
+    }
+    if text.contains("store handle limit exceeded") {
+        return Some(over(LimitKey::Handles));
+    }
+    if let Some(rest) = text.strip_prefix("requested len ") {
+        let used = rest.split(' ').next()?.parse().ok()?;
+        return Some(Stop::at(LimitKey::Random, limits.get(LimitKey::Random), used));
+    }
+    let (what, used) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;
+    let key = match what {
+        "instance" => LimitKey::Instances,
+        "memory" => LimitKey::Memories,
+        "table" => LimitKey::Tables,
+        _ => return None,
+    };
+    Some(Stop::at(key, limits.get(key), used.parse().ok()?))
+}
+
+/// What happened and where in the guest, in one line; nothing of the host's stack.
+pub(crate) fn describe(error: &wasmtime::Error) -> String {
+    if let Some(I32Exit(code)) = error.downcast_ref() {
+        return format!("left through `exit({code})` instead of returning");
+    }
+    let what = match error.downcast_ref::<Trap>() {
+        Some(trap) => trap.to_string(),
+        None => causes(error),
+    };
+    let frames = error.downcast_ref::<WasmBacktrace>().map_or_else(Vec::new, |trace| {
+        trace.frames().iter().take(FRAMES).filter_map(|frame| frame.func_name()).map(|name| clean(name)).collect()
+    });
+    if frames.is_empty() { what } else { format!("{what}, in `{}`", frames.join("` called by `")) }
+}
+
+/// The messages of an error that is no trap, without the backtrace that the engine puts around it.
+fn causes(error: &wasmtime::Error) -> String {
+    let texts: Vec<String> = error
+        .chain()
+        .map(ToString::to_string)
+        .filter(|text| !text.starts_with("error while executing at wasm backtrace"))
+        .map(|text| text.replace('\n', " "))
+        .collect();
+    texts.join(": ")
+}
+
+/// A name that a stranger chose, fit for one line.
+fn clean(name: &str) -> String {
+    name[..name.floor_char_boundary(NAME)].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}

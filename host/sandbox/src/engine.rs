@@ -1,0 +1,117 @@
+//! The engine: every setting of wasmtime that a wall or a digest depends on, in one place.
+
+use std::io;
+use std::time::Duration;
+
+use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
+
+/// How many calls run at once, of all components together. The pool holds as many.
+pub(crate) const CALLS_AT_ONCE: u32 = 64;
+/// How many calls of one component run at once.
+pub(crate) const CALLS_AT_ONCE_OF_ONE: u32 = 8;
+/// How often the epoch moves: a call's time is looked at that often while it computes.
+pub(crate) const TICK: Duration = Duration::from_millis(1);
+
+/// The most that a grant can raise a limit to; the pool is laid out for it (virtually).
+pub(crate) mod ceiling {
+    /// Bytes of one linear memory: all that 32 bits address.
+    pub(crate) const MEMORY: usize = 1 << 32;
+    /// Linear memories of one call.
+    pub(crate) const MEMORIES: u32 = 8;
+    /// Tables of one call.
+    pub(crate) const TABLES: u32 = 32;
+    /// Core instances of one call.
+    pub(crate) const INSTANCES: u32 = 64;
+    /// Elements of one table.
+    pub(crate) const TABLE_ELEMENTS: usize = 100_000;
+    /// Bytes of the guest's stack: fixed for the whole engine.
+    pub(crate) const STACK: usize = 1 << 20;
+}
+
+/// Bytes of the stack that guest and host functions share; virtual, so it costs what is touched.
+const ASYNC_STACK: usize = 4 << 20;
+/// Bytes of a memory that stay mapped between two calls.
+const KEEP_RESIDENT: usize = 128 << 10;
+
+/// Why the engine could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// wasmtime refuses these settings on this machine.
+    #[error("wasmtime cannot run here: {0}")]
+    Refused(String),
+    /// No thread for the clock of the epochs.
+    #[error("no thread could be started for the sandbox's clock: {0}")]
+    Thread(#[source] io::Error),
+}
+
+/// Makes the engine and starts its clock, and says how instances are allocated. Without room for a
+/// pool (a small address space), instances are allocated one by one: slower, and as safe.
+pub(crate) fn build() -> Result<(Engine, String), EngineError> {
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool()));
+    let (engine, allocation) = match Engine::new(&config) {
+        Ok(engine) => (engine, "pooled".to_owned()),
+        Err(why) => {
+            let why = format!("{why:#}");
+            tracing::warn!(%why, "no room for a pool of instances; calls are slower to start");
+            config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+            let engine = Engine::new(&config).map_err(|error| EngineError::Refused(format!("{error:#}")))?;
+            (engine, format!("on demand (no pool: {why})"))
+        }
+    };
+    start_clock(engine.weak())?;
+    Ok((engine, allocation))
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    // What stops a guest.
+    config.consume_fuel(true).epoch_interruption(true);
+    config.max_wasm_stack(ceiling::STACK).async_stack_size(ASYNC_STACK);
+    // The concurrent scheduler keeps dropped calls in the store; without it, dropping ends them.
+    config.concurrency_support(false);
+    // What an outcome's digest depends on.
+    config.cranelift_nan_canonicalization(true).relaxed_simd_deterministic(true);
+    // What no language needs so far stays off: less to be wrong about.
+    config.wasm_memory64(false).wasm_shared_everything_threads(false);
+    config.wasm_wide_arithmetic(false).wasm_custom_page_sizes(false);
+    config.shared_memory(false);
+    config
+}
+
+fn pool() -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(CALLS_AT_ONCE)
+        .total_core_instances(CALLS_AT_ONCE * ceiling::INSTANCES)
+        .total_memories(CALLS_AT_ONCE * ceiling::MEMORIES)
+        .total_tables(CALLS_AT_ONCE * ceiling::TABLES)
+        .total_stacks(CALLS_AT_ONCE)
+        .max_core_instances_per_component(ceiling::INSTANCES)
+        .max_memories_per_component(ceiling::MEMORIES)
+        .max_tables_per_component(ceiling::TABLES)
+        .max_memories_per_module(ceiling::MEMORIES)
+        .max_tables_per_module(ceiling::TABLES)
+        .table_elements(ceiling::TABLE_ELEMENTS)
+        .max_memory_size(ceiling::MEMORY)
+        .max_unused_warm_slots(CALLS_AT_ONCE)
+        .linear_memory_keep_resident(KEEP_RESIDENT)
+        .table_keep_resident(KEEP_RESIDENT)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}
+
+/// Moves the epoch until the engine is dropped.
+fn start_clock(engine: EngineWeak) -> Result<(), EngineError> {
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    std::thread::Builder::new()
+        .name("checkrein-epochs".to_owned())
+        .spawn(tick)
+        .map_err(EngineError::Thread)?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! The host's side of `checkrein:skill`: log, progress, http, facts. Every call of one is counted.
+
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::bindings::{facts, http, log, progress, skill, types};
+use crate::convert::fact_to_guest;
+use crate::state::State;
+
+/// Bytes of a line that observers are told; the log keeps more.
+const SHOWN: usize = 8 << 10;
+
+/// Adds the four interfaces, WASI 0.2, and the clocks of this host.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    crate::clock::add_to_linker(linker)?;
+    skill::Skill::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
+impl types::Host for State {}
+
+impl log::Host for State {
+    fn write(&mut self, level: log::Level, message: String) -> wasmtime::Result<()> {
+        self.host_calls.count()?;
+        let level = match level {
+            log::Level::Debug => "debug",
+            log::Level::Info => "info",
+            log::Level::Warn => "warn",
+            log::Level::Error => "error",
+        };
+        self.log.line(level, &message);
+        self.observer.log(level, shown(&message));
+        Ok(())
+    }
+}
+
+impl progress::Host for State {
+    async fn report(&mut self, done: u32, total: u32, message: String) -> wasmtime::Result<()> {
+        self.host_calls.count()?;
+        let message = shown(&message).to_owned();
+        self.observer.progress(done, total, message).await;
+        Ok(())
+    }
+}
+
+impl http::Host for State {
+    async fn fetch(&mut self, request: http::Request) -> wasmtime::Result<Result<http::Response, http::Error>> {
+        self.host_calls.count()?;
+        let rule = format!("{} {}", shown(&request.method), shown(&request.url));
+        Ok(Err(http::Error::Denied(format!("no network grant allows `{rule}`"))))
+    }
+}
+
+impl facts::Host for State {
+    fn get(&mut self, id: String) -> wasmtime::Result<Option<types::Fact>> {
+        self.host_calls.count()?;
+        Ok(self.facts.get(&id).map(fact_to_guest))
+    }
+
+    fn find(&mut self, prefix: String, after: Option<String>, limit: u32) -> wasmtime::Result<Vec<types::Fact>> {
+        self.host_calls.count()?;
+        let found = self.facts.find(&prefix, after.as_deref(), limit);
+        Ok(found.into_iter().map(fact_to_guest).collect())
+    }
+}
+
+/// The beginning of a text of a guest, cut at a character.
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SHOWN)]
+}

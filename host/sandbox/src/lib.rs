@@ -1,0 +1,52 @@
+//! Runs components of strangers: load, limits, grants, files, calls. The only crate that names
+//! wasmtime.
+//!
+//! A component gets nothing but what its call's [`Setting`](checkrein_contract::port::Setting)
+//! names, and stops when a limit says so. What it returns is checked before it is anything. This
+//! crate decides nothing about what to run, and knows no task, planner or fact pool.
+//!
+//! Reading order:
+//!
+//! * [`sandbox`](Sandbox): what the harness holds; `engine`: every setting of wasmtime.
+//! * `bindings`, `convert`, `accept`: the interface, the way in and the checked way back.
+//! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
+//! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
+//! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `load`, `cache`: from a file to a component that can be called.
+//! * `mutate`, `probe`: whether a component's own verification is worth its name.
+//! * `self_test`: the limits are tried before anything else runs.
+
+mod accept;
+mod bindings;
+mod cache;
+mod clock;
+mod component;
+mod convert;
+mod ending;
+mod engine;
+mod imports;
+mod invoke;
+mod limiter;
+mod load;
+mod logbook;
+mod meter;
+pub mod mutate;
+mod parts;
+pub mod probe;
+mod sandbox;
+mod self_test;
+mod state;
+mod stop;
+mod wasi;
+mod work;
+
+#[cfg(test)]
+mod testing;
+
+pub use engine::EngineError;
+pub use load::{Loaded, LoadReport, Source, Step, StepResult};
+pub use sandbox::{Places, Sandbox, SandboxError};
+pub use self_test::{Held, SelfTestError};
+
+/// The version of the engine. Fuel depends on it, so each call is logged with it.
+pub const WASMTIME: &str = "48.0.8";

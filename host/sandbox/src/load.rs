@@ -1,0 +1,334 @@
+//! From a file to a component that can be called. `Sandbox::check` tells every step;
+//! `Sandbox::load` runs the same ones.
+
+mod inspect;
+pub(crate) mod names;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use checkrein_contract::cases::{self, Case};
+use checkrein_contract::digest::Digest;
+use checkrein_contract::id::Timestamp;
+use checkrein_contract::interface::Subgoal;
+use checkrein_contract::limits::Limits;
+use checkrein_contract::manifest::{Kind, Manifest};
+use checkrein_contract::port::{End, NoFacts, NoObserver, Ran, Setting};
+use checkrein_contract::problem::Fault;
+use serde_json::{Value, json};
+use wasmtime::component::Component as Compiled;
+
+use crate::bindings::{skill::SkillPre, verifier::VerifierPre};
+use crate::component::{Component, Pre};
+use crate::invoke::run;
+use crate::parts::{Assess, Describe, Instantiate, Part};
+use crate::sandbox::Sandbox;
+
+pub use report::{LoadReport, Loaded, Step, StepResult};
+use inspect::{Inspected, inspect};
+
+/// Where a component comes from.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A file.
+    File(PathBuf),
+    /// Bytes, with the name that faults call them by.
+    Bytes {
+        /// The name.
+        name: String,
+        /// The component.
+        bytes: Vec<u8>,
+    },
+}
+
+impl From<&Path> for Source {
+    fn from(path: &Path) -> Self {
+        Source::File(path.to_owned())
+    }
+}
+
+impl Sandbox {
+    /// Loads a component: from now on its parts can be called by its digest.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with it, each fault with its place and how to mend it. Nothing of
+    /// it is kept then.
+    pub async fn load(&self, source: impl Into<Source>) -> Result<Loaded, Vec<Fault>> {
+        let (report, component) = self.try_load(source.into()).await;
+        match (report.loaded, component) {
+            (Some(loaded), Some(component)) => {
+                self.register(component);
+                Ok(loaded)
+            }
+            (loaded, component) => Err(LoadReport { loaded, ..report }.faults_or_unknown(component.is_some())),
+        }
+    }
+
+    /// Runs the steps of loading and tells each. Nothing is kept but compiled code and the memory
+    /// that its trial was passed.
+    pub async fn check(&self, source: impl Into<Source>) -> LoadReport {
+        self.try_load(source.into()).await.0
+    }
+
+    async fn try_load(&self, source: Source) -> (LoadReport, Option<Arc<Component>>) {
+        let name = match &source {
+            Source::File(path) => path.display().to_string(),
+            Source::Bytes { name, .. } => name.clone(),
+        };
+        let mut lost = LoadReport::new(&name);
+        let sandbox = self.clone();
+        let work = async move { Loader { sandbox, report: LoadReport::new(&name) }.run(source).await };
+        self.on_guest_threads(work).await.unwrap_or_else(|why| {
+            lost.failed("host", vec![lost.fault("host", "", "a host that can load", &why, "this is a fault of ours")]);
+            (lost, None)
+        })
+    }
+}
+
+impl LoadReport {
+    /// The faults; a load without a component always has one.
+    fn faults_or_unknown(self, has_component: bool) -> Vec<Fault> {
+        let mut faults = self.faults();
+        if faults.is_empty() {
+            let found = if has_component { "no report" } else { "no component" };
+            faults.push(self.fault("host", "", "a loaded component", found, "this is a fault of ours"));
+        }
+        faults
+    }
+}
+
+/// One load under way.
+struct Loader {
+    sandbox: Sandbox,
+    report: LoadReport,
+}
+
+impl Loader {
+    async fn run(mut self, source: Source) -> (LoadReport, Option<Arc<Component>>) {
+        let component = self.steps(source).await;
+        let sound = self.report.sound();
+        (self.report, component.filter(|_| sound))
+    }
+
+    async fn steps(&mut self, source: Source) -> Option<Arc<Component>> {
+        let bytes = self.read(source)?;
+        let Inspected { manifest, cases, names } = inspect(&mut self.report, &bytes)?;
+        let parsed = self.parse_cases(&cases);
+        if !self.report.sound() {
+            return None;
+        }
+        let digest = Digest::of(&bytes);
+        let length = bytes.len() as u64;
+        let compiled = self.compile(&digest, bytes).await?;
+        let described = names.exports.iter().any(|name| name == names::SCHEMA);
+        let mut component = self.link(digest, manifest, &compiled)?;
+        self.instantiate(&component).await?;
+        self.assess(&component).await?;
+        self.schema(&mut component, described).await?;
+        let component = self.probe(Arc::new(component), &parsed?).await?;
+        self.report.loaded = Some(Loaded {
+            digest,
+            manifest: component.manifest.clone(),
+            cases,
+            bytes: length,
+            imports: names.imports,
+            exports: names.exports,
+        });
+        Some(component)
+    }
+
+    fn read(&mut self, source: Source) -> Option<Vec<u8>> {
+        match source {
+            Source::Bytes { bytes, .. } => Some(bytes),
+            Source::File(path) => {
+                let read = std::fs::read(&path).map_err(|error| {
+                    let mend = "name a `.wasm` file that is there and can be read";
+                    vec![self.report.fault("read", "", "a component", &error.to_string(), mend)]
+                });
+                self.report.step("read", read, |bytes| format!("{} bytes", bytes.len()))
+            }
+        }
+    }
+
+    /// The cases; every component has some, or nothing says that its verification works.
+    fn parse_cases(&mut self, text: &str) -> Option<Vec<Case>> {
+        if text.trim().is_empty() {
+            let mend = "write `cases.toml` beside `skill.toml` and embed it with `checkrein skill build`";
+            let expected = "at least one case in the section `checkrein:cases`";
+            let fault = self.report.fault("cases", "", expected, "none", mend);
+            self.report.failed("cases", vec![fault]);
+            return None;
+        }
+        let file = format!("{}[cases.toml]", self.report.file);
+        cases::parse(&file, text).map_err(|faults| self.report.failed("cases", faults.0)).ok()
+    }
+
+    async fn compile(&mut self, digest: &Digest, bytes: Vec<u8>) -> Option<Compiled> {
+        let host = &self.sandbox.0;
+        if let Some(compiled) = host.cache.code(&host.engine, digest) {
+            self.report.passed("compile", "from the cache");
+            return Some(compiled);
+        }
+        let engine = host.engine.clone();
+        let compiled = tokio::task::spawn_blocking(move || {
+            let compiled = Compiled::from_binary(&engine, &bytes)?;
+            let code = compiled.serialize()?;
+            Ok::<_, wasmtime::Error>((compiled, code))
+        });
+        let compiled = match compiled.await {
+            Ok(Ok((compiled, code))) => {
+                host.cache.keep_code(digest, &code);
+                Ok(compiled)
+            }
+            Ok(Err(error)) => Err(format!("{error:#}")),
+            Err(error) => Err(error.to_string()),
+        };
+        let compiled = compiled.map_err(|why| {
+            let mend = "check it with `wasm-tools validate`, and build it again";
+            vec![self.report.fault("compile", "", "a valid component", &why, mend)]
+        });
+        self.report.step("compile", compiled, |_| "compiled".to_owned())
+    }
+
+    fn link(&mut self, digest: Digest, manifest: Manifest, compiled: &Compiled) -> Option<Component> {
+        let pre = self.sandbox.0.linker.instantiate_pre(compiled).and_then(|pre| match manifest.kind {
+            Kind::Skill => SkillPre::new(pre).map(Pre::Skill),
+            Kind::Verifier => VerifierPre::new(pre).map(Pre::Verifier),
+        });
+        match pre {
+            Ok(pre) => Some(Component::new(digest, manifest, pre)),
+            Err(error) => {
+                self.refuse("instantiate", "imports and exports as in the WIT", &format!("{error:#}"), REBUILD);
+                None
+            }
+        }
+    }
+
+    async fn instantiate(&mut self, component: &Component) -> Option<()> {
+        let ran = self.trial(component, Instantiate).await;
+        self.returned("instantiate", "an instance within the limits, its exports as in the WIT", REBUILD, ran)?;
+        self.report.passed("instantiate", "within the limits");
+        Some(())
+    }
+
+    async fn assess(&mut self, component: &Component) -> Option<()> {
+        if component.manifest.kind == Kind::Verifier {
+            self.report.skipped("assess", "a verifier has no trigger");
+            return Some(());
+        }
+        let subgoal = Subgoal {
+            id: "load".to_owned(),
+            goal: component.manifest.description.clone(),
+            args: json!({}),
+            evidence: Vec::new(),
+            criteria: Vec::new(),
+        };
+        let ran = self.trial(component, Assess(subgoal)).await;
+        let mend = "the trigger must answer any subgoal, within the limits: 0 where it does not apply";
+        let assessment = self.returned("assess", "an assessment", mend, ran)?;
+        self.report.passed("assess", format!("{} for its own description", assessment.score));
+        Some(())
+    }
+
+    /// Holds the manifest's schema of the arguments against the one that the component says.
+    async fn schema(&mut self, component: &mut Component, described: bool) -> Option<()> {
+        if !described {
+            self.report.skipped("schema", "the component does not export `checkrein:skill/schema`");
+            return Some(());
+        }
+        let ran = self.trial(component, Describe).await;
+        let said = self.returned("schema", "a JSON Schema", "`args` must return a JSON document", ran)?;
+        match &component.manifest.args {
+            Some(stated) if *stated != said => {
+                let found = difference(stated, &said, String::new());
+                let mend = "remove `[args]` from `skill.toml`, and the component's own is taken";
+                self.refuse("schema", "the same schema in `skill.toml` and in the component", &found, mend);
+                return None;
+            }
+            Some(_) => self.report.passed("schema", "the same in manifest and component"),
+            None => {
+                component.manifest.args = Some(said);
+                self.report.passed("schema", "taken from the component");
+            }
+        }
+        Some(())
+    }
+
+    /// Runs the cases, unless this component passed them before.
+    async fn probe(&mut self, component: Arc<Component>, cases: &[Case]) -> Option<Arc<Component>> {
+        let host = &self.sandbox.0;
+        if host.cache.passed(&component.digest) {
+            self.report.passed("cases", "passed before");
+            self.report.passed("verification", "passed before");
+            return Some(component);
+        }
+        let probed = self.sandbox.probe_component(&component, cases, crate::probe::MUTANTS).await;
+        let (cases, verification) = probed.faults(&self.report.file);
+        let share = format!("catches {} of {} mutants", probed.caught, probed.mutants);
+        let passed = format!("{} of {} pass", probed.passed(), probed.cases.len());
+        self.report.step("cases", cases.map_or(Ok(()), Err), |()| passed);
+        self.report.step("verification", verification.map_or(Ok(()), Err), |()| share);
+        self.report.probe = Some(probed);
+        if !self.report.sound() {
+            return None;
+        }
+        self.sandbox.0.cache.keep_passed(&component.digest);
+        Some(component)
+    }
+
+    async fn trial<P: Part>(&self, component: &Component, part: P) -> Ran<P::Answer> {
+        let setting = trial_setting(component.digest, component.start_limits());
+        run(&self.sandbox.0, component, setting, part).await
+    }
+
+    fn returned<T>(&mut self, step: &'static str, expected: &str, mend: &str, ran: Ran<T>) -> Option<T> {
+        let found = match ran.end {
+            End::Returned(value) => return Some(value),
+            End::Limited(hit) => format!("limit `{}`: {} allowed, {} used", hit.limit, hit.allowed, hit.used),
+            End::Trapped(message) | End::Fault(message) => message,
+            End::Invalid(problem) => problem.message,
+        };
+        self.refuse(step, expected, &found, mend);
+        None
+    }
+
+    fn refuse(&mut self, step: &'static str, expected: &str, found: &str, mend: &str) {
+        let fault = self.report.fault(step, "", expected, found, mend);
+        self.report.failed(step, vec![fault]);
+    }
+}
+
+const REBUILD: &str = "build it against the `wit/` of this host, without side effects at start";
+
+/// A setting that reaches nothing.
+pub(crate) fn trial_setting(component: Digest, limits: Limits) -> Setting {
+    Setting {
+        component,
+        limits,
+        input: None,
+        artifacts: None,
+        work: None,
+        facts: Arc::new(NoFacts),
+        observer: Arc::new(NoObserver),
+        clock: Timestamp(0),
+        seed: 0,
+    }
+}
+
+/// The first place where two JSON values differ, as a pointer and both values.
+fn difference(stated: &Value, said: &Value, at: String) -> String {
+    if let (Value::Object(stated), Value::Object(said)) = (stated, said) {
+        let keys = stated.keys().chain(said.keys());
+        for key in keys.filter(|key| stated.get(*key) != said.get(*key)) {
+            let null = Value::Null;
+            let of = |map: &serde_json::Map<String, Value>| map.get(key).unwrap_or(&null).clone();
+            return difference(&of(stated), &of(said), format!("{at}/{key}"));
+        }
+    }
+    let short = |value: &Value| crate::accept::excerpt(&value.to_string());
+    format!("at `{at}` {} in the manifest, {} in the component", short(stated), short(said))
+}

@@ -1,0 +1,198 @@
+//! What can be seen of a component without compiling it: format, size, sections, names.
+
+use checkrein_contract::limits::LimitKey;
+use checkrein_contract::manifest::{Kind, Manifest};
+use checkrein_contract::problem::Fault;
+use checkrein_contract::section::{self, COMPONENT_MAGIC, MODULE_MAGIC, SectionError};
+use wasmparser::{Parser, Payload};
+
+use super::names;
+use super::report::LoadReport;
+
+/// The names of what a component takes and gives.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    pub(super) imports: Vec<String>,
+    pub(super) exports: Vec<String>,
+}
+
+/// What was found in the sections of a component.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    pub(super) manifest: Manifest,
+    pub(super) cases: String,
+    pub(super) names: Names,
+}
+
+/// Looks at all of it and reports everything that is wrong at once.
+pub(super) fn inspect(report: &mut LoadReport, bytes: &[u8]) -> Option<Inspected> {
+    let names = report.step("format", format(report, bytes), |_| "a component".to_owned())?;
+    report.step("size", size(report, bytes), |bytes| LimitKey::Component.show(*bytes));
+    let manifest = manifest(report, bytes);
+    let cases = cases(report, bytes);
+    let manifest = report.step("manifest", manifest, |manifest| format!("{} {}", manifest.name, manifest.version));
+    report.step("wit-version", version(report, &names), |()| format!("checkrein:skill {}", names::VERSION));
+    report.step("imports", imports(report, &names), |()| format!("{} names, all of them here", names.imports.len()));
+    let exports = manifest.as_ref().map(|manifest| exports(report, &names, manifest.kind));
+    match exports {
+        Some(exports) => report.step("exports", exports, |()| format!("{} names", names.exports.len())),
+        None => {
+            report.skipped("exports", "without a manifest it is not known whether it is a skill or a verifier");
+            None
+        }
+    };
+    let cases = match cases {
+        Ok(cases) => cases,
+        Err(faults) => {
+            report.failed("cases", faults);
+            return None;
+        }
+    };
+    Some(Inspected { manifest: manifest?, cases, names })
+}
+
+/// Tells a component from everything else that people hand over.
+fn format(report: &LoadReport, bytes: &[u8]) -> Result<Names, Vec<Fault>> {
+    let expected = "a WebAssembly component";
+    let fault = |found: &str, mend: &str| Err(vec![report.fault("format", "", expected, found, mend)]);
+    match bytes.get(..8) {
+        None if bytes.is_empty() => return fault("an empty file", "build it again"),
+        None => return fault(&format!("{} bytes", bytes.len()), "it was cut off: copy it again"),
+        Some(magic) if magic == MODULE_MAGIC => {
+            let mend = "make a component of it with `wasm-tools component new MODULE -o COMPONENT`, \
+                        or build it for `wasm32-wasip2`";
+            return fault("a core module", mend);
+        }
+        Some(magic) if magic == COMPONENT_MAGIC => {}
+        Some(magic) if magic.starts_with(b"\0asm") => {
+            return fault("WebAssembly of another version", "build it with current tools");
+        }
+        Some(_) if std::str::from_utf8(bytes).is_ok() => {
+            return fault("a text", "name the `.wasm` file; text (`.wat`) is made one with `wasm-tools parse`");
+        }
+        Some(magic) => return fault(&format!("a file that begins with {magic:02x?}"), "name the `.wasm` file"),
+    }
+    read_names(bytes).map_err(|(at, message)| {
+        let place = format!("byte {at}");
+        let mend = "it is cut off or damaged: copy or build it again";
+        vec![report.fault("format", &place, expected, &message, mend)]
+    })
+}
+
+/// The names of the component itself; those of components nested in it are its own affair.
+fn read_names(bytes: &[u8]) -> Result<Names, (u64, String)> {
+    let mut names = Names::default();
+    let mut depth = 0usize;
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload.map_err(explain)? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth = depth.saturating_sub(1),
+            Payload::ComponentImportSection(imports) if depth == 1 => {
+                for import in imports {
+                    names.imports.push(import.map_err(explain)?.name.name.to_owned());
+                }
+            }
+            Payload::ComponentExportSection(exports) if depth == 1 => {
+                for export in exports {
+                    names.exports.push(export.map_err(explain)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+fn explain(error: wasmparser::BinaryReaderError) -> (u64, String) {
+    (error.offset() as u64, error.message().to_owned())
+}
+
+fn size(report: &LoadReport, bytes: &[u8]) -> Result<u64, Vec<Fault>> {
+    let (used, allowed) = (bytes.len() as u64, LimitKey::Component.default_value());
+    if used <= allowed {
+        return Ok(used);
+    }
+    let expected = format!("at most {}", LimitKey::Component.show(allowed));
+    let mend = "strip it: `wasm-tools strip`, then embed the manifest again";
+    Err(vec![report.fault("size", "", &expected, &LimitKey::Component.show(used), mend)])
+}
+
+fn manifest(report: &LoadReport, bytes: &[u8]) -> Result<Manifest, Vec<Fault>> {
+    let expected = "a manifest in the section `checkrein:manifest`";
+    let found = section_text(report, bytes, section::MANIFEST, "manifest", expected)?;
+    let Some(text) = found else {
+        let mend = "embed `skill.toml` with `checkrein skill build`, or `skill adopt` for other people's tools; \
+                    `wasm-tools strip` removes it";
+        return Err(vec![report.fault("manifest", "", expected, "none", mend)]);
+    };
+    Manifest::parse(&format!("{}[skill.toml]", report.file), &text).map_err(|faults| faults.0)
+}
+
+fn cases(report: &LoadReport, bytes: &[u8]) -> Result<String, Vec<Fault>> {
+    let expected = "cases in the section `checkrein:cases`";
+    let text = section_text(report, bytes, section::CASES, "cases", expected)?;
+    Ok(text.unwrap_or_default())
+}
+
+fn section_text(
+    report: &LoadReport,
+    bytes: &[u8],
+    name: &str,
+    stage: &str,
+    expected: &str,
+) -> Result<Option<String>, Vec<Fault>> {
+    let fault = |found: &str, mend: &str| vec![report.fault(stage, name, expected, found, mend)];
+    let contents = section::find(bytes, name).map_err(|error| match error {
+        SectionError::Twice(_) => fault("two of them", "build it again: each is embedded once"),
+        other => fault(&other.to_string(), "build it again"),
+    })?;
+    let text = contents.map(|contents| std::str::from_utf8(contents).map(str::to_owned)).transpose();
+    text.map_err(|error| fault(&format!("bytes that are not UTF-8: {error}"), "save it as UTF-8"))
+}
+
+fn version(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
+    let mut others: Vec<&str> =
+        names.imports.iter().chain(&names.exports).filter_map(|name| names::other_version(name)).collect();
+    others.sort_unstable();
+    others.dedup();
+    let mend = format!("build it against `wit/` of checkrein:skill {}", names::VERSION);
+    let faults: Vec<Fault> = others
+        .into_iter()
+        .map(|other| {
+            let found = format!("built for checkrein:skill {other}, this host supports {}", names::VERSION);
+            let expected = format!("checkrein:skill {}", names::VERSION);
+            report.fault("wit-version", "", &expected, &found, &mend)
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn imports(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
+    let missing = names.imports.iter().filter(|name| !names::is_given(name) && names::other_version(name).is_none());
+    let faults: Vec<Fault> = missing
+        .map(|name| {
+            let mend = if name.starts_with("wasi:http/") {
+                "use the `http` import of checkrein:skill"
+            } else {
+                "build it without this import"
+            };
+            report.fault("imports", name, "an import that this host has", "one that it lacks", mend)
+        })
+        .collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
+fn exports(report: &LoadReport, names: &Names, kind: Kind) -> Result<(), Vec<Fault>> {
+    let needed = match kind {
+        Kind::Skill => names::SKILL_EXPORTS,
+        Kind::Verifier => names::VERIFIER_EXPORTS,
+    };
+    // One that is there in another version was told already.
+    let same_interface = |have: &str, need: &str| have.split('@').next() == need.split('@').next();
+    let missing = needed.iter().filter(|need| !names.exports.iter().any(|have| same_interface(have, need)));
+    let expected = format!("an export of every {kind}");
+    let mend = format!("build it for the world `{kind}` of checkrein:skill {}", names::VERSION);
+    let faults: Vec<Fault> =
+        missing.map(|name| report.fault("exports", name, &expected, "not exported", &mend)).collect();
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}

@@ -1,0 +1,182 @@
+//! Plays one case: its files, the call, the verification, and what differs from what it states.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use checkrein_contract::cases::{Case, Expect};
+use checkrein_contract::interface::{Body, Call, Outcome, Subgoal, Submission};
+use checkrein_contract::manifest::Kind;
+use checkrein_contract::port::{End, Execution, Setting, Tree};
+use tempfile::TempDir;
+
+use crate::component::Component;
+use crate::invoke::{execute, run};
+use crate::load::trial_setting;
+use crate::parts::{Execute, Verify};
+use crate::sandbox::Host;
+
+/// An outcome that the verification accepted, with all that is needed to ask about variants of it.
+pub(super) struct Accepted {
+    pub(super) case: String,
+    pub(super) outcome: Outcome,
+    pub(super) setting: Setting,
+    asked: Submission,
+    /// The folders of the setting live as long as this does.
+    _folders: TempDir,
+    _work: Option<Box<dyn Tree>>,
+}
+
+impl Accepted {
+    /// The same question about another outcome.
+    pub(super) fn submission(&self, changed: Outcome) -> Submission {
+        let mut submission = self.asked.clone();
+        if let Body::Performed { outcome, .. } = &mut submission.body {
+            *outcome = changed;
+        }
+        submission
+    }
+}
+
+/// Plays a case. Gives the outcome if it is one that was accepted, or what differs.
+pub(super) async fn run_case(host: &Host, component: &Arc<Component>, case: &Case) -> Result<Option<Accepted>, String> {
+    let folders = files(&host.scratch, case).map_err(|error| format!("its files cannot be written: {error}"))?;
+    let mut setting = trial_setting(component.digest, component.trial_limits());
+    setting.input = Some(folders.path().join("in"));
+    setting.artifacts = Some(folders.path().join("artifacts"));
+    setting.seed = case.seed;
+    let mut tree = None;
+    let (skill, version, outcome) = match &case.given {
+        Some(given) => {
+            setting.work = Some(folders.path().join("work"));
+            (given.skill.clone(), given.version.clone(), given.outcome.clone())
+        }
+        None => {
+            let Some(Execution { result: Ok(outcome), artifacts }) = call(host, component, case, &setting).await? else {
+                return Ok(None);
+            };
+            let stored: Vec<_> = artifacts.into_iter().map(|file| (file.path, file.digest)).collect();
+            let work = host.blobs.tree(&stored).map_err(|error| format!("its artifacts cannot be read back: {error}"))?;
+            setting.work = Some(work.path().to_owned());
+            tree = Some(work);
+            (component.manifest.name.clone(), component.manifest.version.clone(), outcome)
+        }
+    };
+    let body = Body::Performed { call: call_of(case), outcome: outcome.clone() };
+    let subgoal = subgoal_of(case);
+    let asked = Submission { skill, version, subgoal, body, inputs: Vec::new(), settings: case.settings.clone() };
+    let accepted = verify(host, component, case, &setting, asked.clone()).await?;
+    let case = case.name.clone();
+    Ok(accepted.then_some(Accepted { case, outcome, setting, asked, _folders: folders, _work: tree }))
+}
+
+/// Calls the executor; `None` if it failed as the case states.
+async fn call(
+    host: &Host,
+    component: &Arc<Component>,
+    case: &Case,
+    setting: &Setting,
+) -> Result<Option<Execution>, String> {
+    if component.manifest.kind == Kind::Verifier {
+        return Err("a verifier has no executor: state a `submission`".to_owned());
+    }
+    let ran = execute(host, component, setting.clone(), Execute(call_of(case))).await;
+    let execution = match ran.end {
+        End::Returned(execution) => execution,
+        end => return Err(format!("the executor: {}", describe(&end))),
+    };
+    match (&case.expect, &execution.result) {
+        (Expect::Outcome, Ok(_)) => Ok(Some(execution)),
+        (Expect::Outcome, Err(failure)) => {
+            Err(format!("the executor failed with `{}`: {}", failure.kind.as_str(), failure.message))
+        }
+        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => Ok(None),
+        (Expect::Failure(kind), Err(failure)) => Err(format!(
+            "`{}` was expected, and the executor failed with `{}`: {}",
+            kind.as_str(),
+            failure.kind.as_str(),
+            failure.message
+        )),
+        (Expect::Failure(kind), Ok(_)) => Err(format!("`{}` was expected, and there is an outcome", kind.as_str())),
+        (Expect::Accepted | Expect::Rejected, _) => Err("a verdict is expected of no `submission`".to_owned()),
+    }
+}
+
+/// Whether the verification accepts, which the case must state.
+async fn verify(
+    host: &Host,
+    component: &Component,
+    case: &Case,
+    setting: &Setting,
+    submission: Submission,
+) -> Result<bool, String> {
+    let ran = run(host, component, setting.clone(), Verify(submission)).await;
+    let verdict = match ran.end {
+        End::Returned(Ok(verdict)) => verdict,
+        End::Returned(Err(failure)) if case.expect == Expect::Failure(failure.kind) => return Ok(false),
+        End::Returned(Err(failure)) => {
+            return Err(format!("the verification could not judge (`{}`): {}", failure.kind.as_str(), failure.message));
+        }
+        end => return Err(format!("the verification: {}", describe(&end))),
+    };
+    if let (Some(_), Expect::Failure(kind)) = (&case.given, &case.expect) {
+        return Err(format!("`{}` was expected of the verification, and it judged", kind.as_str()));
+    }
+    match (case.expect == Expect::Rejected, verdict.rejects()) {
+        (false, false) => Ok(true),
+        (true, true) => Ok(false),
+        (true, false) => Err("the verification accepts what the case says is wrong".to_owned()),
+        (false, true) => {
+            let findings: Vec<String> =
+                verdict.findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
+            Err(format!("the verification rejects it: {}", findings.join("; ")))
+        }
+    }
+}
+
+/// How an invocation ended that did not return.
+pub(super) fn describe<T>(end: &End<T>) -> String {
+    match end {
+        End::Returned(_) => "returned".to_owned(),
+        End::Limited(hit) => format!("limit `{}`: {} allowed, {} used", hit.limit, hit.allowed, hit.used),
+        End::Trapped(message) => format!("trapped: {message}"),
+        End::Invalid(problem) => problem.message.clone(),
+        End::Fault(message) => format!("a fault of the host: {message}"),
+    }
+}
+
+fn call_of(case: &Case) -> Call {
+    Call {
+        id: "case".to_owned(),
+        args: case.args.clone(),
+        attempt: case.attempt,
+        seed: case.seed,
+        settings: case.settings.clone(),
+    }
+}
+
+fn subgoal_of(case: &Case) -> Subgoal {
+    Subgoal {
+        id: "case".to_owned(),
+        goal: case.goal.clone(),
+        args: case.args.clone(),
+        evidence: Vec::new(),
+        criteria: Vec::new(),
+    }
+}
+
+/// The files of a case, in a folder of its own.
+fn files(scratch: &Path, case: &Case) -> std::io::Result<TempDir> {
+    let folders = tempfile::Builder::new().prefix("case-").tempdir_in(scratch)?;
+    for (name, files) in [("in", &case.input), ("artifacts", &case.artifacts), ("work", &case.work)] {
+        let root = folders.path().join(name);
+        std::fs::create_dir(&root)?;
+        for (path, text) in files {
+            let path = root.join(path);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, text)?;
+        }
+    }
+    Ok(folders)
+}

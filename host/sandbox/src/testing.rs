@@ -1,0 +1,121 @@
+//! For tests: a sandbox in a folder of its own, and guests written as component text.
+//!
+//! [`Guest`] is a complete skill whose parts give fixed, valid answers. A test replaces one part,
+//! by WAT of its own or by other bytes, and leaves the rest: so a hostile guest is a few lines.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use checkrein_contract::digest::Digest;
+use checkrein_contract::limits::Limits;
+use checkrein_contract::manifest::Manifest;
+use checkrein_contract::port::{Blobs, Setting, StorageError, Tree};
+use checkrein_contract::section;
+use tempfile::TempDir;
+
+use crate::load::trial_setting;
+use crate::{Places, Sandbox};
+
+mod guest;
+
+pub(crate) use guest::{Guest, Image};
+
+/// The folder of the hostile guests.
+pub(crate) fn guests() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/guests")
+}
+
+/// A sandbox whose folders are removed with the second value.
+pub(crate) fn sandbox() -> (Sandbox, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (sandbox_in(&folder), folder)
+}
+
+/// A sandbox with the cache that `folder` may already hold.
+pub(crate) fn sandbox_in(folder: &TempDir) -> Sandbox {
+    let places = Places { cache: folder.path().join("cache"), scratch: folder.path().join("scratch") };
+    Sandbox::new(places, Arc::new(MemoryBlobs::default())).unwrap()
+}
+
+/// Puts a component where calls find it, without the steps of loading.
+pub(crate) fn force(sandbox: &Sandbox, bytes: &[u8], manifest: &str) -> Setting {
+    use crate::bindings::{skill::SkillPre, verifier::VerifierPre};
+    use crate::component::{Component, Pre};
+    let host = &sandbox.0;
+    let compiled = wasmtime::component::Component::from_binary(&host.engine, bytes).unwrap();
+    let pre = host.linker.instantiate_pre(&compiled).unwrap();
+    let manifest = Manifest::parse("skill.toml", manifest).unwrap();
+    let pre = match manifest.kind {
+        checkrein_contract::manifest::Kind::Skill => Pre::Skill(SkillPre::new(pre).unwrap()),
+        checkrein_contract::manifest::Kind::Verifier => Pre::Verifier(VerifierPre::new(pre).unwrap()),
+    };
+    let digest = Digest::of(bytes);
+    sandbox.register(Arc::new(Component::new(digest, manifest, pre)));
+    trial_setting(digest, Limits::default())
+}
+
+/// A guest, registered, with the setting of a call.
+pub(crate) fn ready(sandbox: &Sandbox, guest: &Guest) -> Setting {
+    force(sandbox, &guest.assemble(), MANIFEST)
+}
+
+/// A manifest that is right.
+pub(crate) const MANIFEST: &str = r#"
+schema = "checkrein/skill@1"
+kind = "skill"
+name = "test"
+version = "1.0.0"
+description = "for tests"
+effects = "none"
+"#;
+
+/// Cases that the default [`Guest`] passes.
+pub(crate) const CASES: &str = "[[case]]\nname = \"one\"\n";
+
+/// The component with manifest and cases.
+pub(crate) fn embedded(bytes: &[u8], manifest: &str, cases: &str) -> Vec<u8> {
+    let with_manifest = section::embed(bytes, section::MANIFEST, manifest.as_bytes()).unwrap();
+    section::embed(&with_manifest, section::CASES, cases.as_bytes()).unwrap()
+}
+
+/// Blobs in memory; trees in folders for temporary files.
+#[derive(Default)]
+pub(crate) struct MemoryBlobs(Mutex<HashMap<Digest, Vec<u8>>>);
+
+impl Blobs for MemoryBlobs {
+    fn put(&self, bytes: &[u8]) -> Result<Digest, StorageError> {
+        let digest = Digest::of(bytes);
+        self.0.lock().unwrap().insert(digest, bytes.to_vec());
+        Ok(digest)
+    }
+
+    fn put_from(&self, reader: &mut dyn std::io::Read) -> Result<(Digest, u64), StorageError> {
+        let mut bytes = Vec::new();
+        reader.read_to_end(&mut bytes).unwrap();
+        Ok((self.put(&bytes)?, bytes.len() as u64))
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StorageError> {
+        let missing = || StorageError::Missing { place: digest.to_string() };
+        self.0.lock().unwrap().get(digest).cloned().ok_or_else(missing)
+    }
+
+    fn tree(&self, files: &[(String, Digest)]) -> Result<Box<dyn Tree>, StorageError> {
+        let folder = tempfile::tempdir().unwrap();
+        for (path, digest) in files {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, self.get(digest)?).unwrap();
+        }
+        Ok(Box::new(Folder(folder)))
+    }
+}
+
+struct Folder(TempDir);
+
+impl Tree for Folder {
+    fn path(&self) -> &std::path::Path {
+        self.0.path()
+    }
+}

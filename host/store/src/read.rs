@@ -1,0 +1,112 @@
+//! What the log says of its runs.
+
+use checkrein_contract::event::{Logged, RunStatus};
+use checkrein_contract::id::{RunId, Timestamp};
+use rusqlite::{OptionalExtension, Row};
+use serde_json::Value;
+
+use crate::error::{StoreError, of_sqlite};
+use crate::rows;
+use crate::state::State;
+
+/// One line of `checkrein runs`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunSummary {
+    /// The run.
+    pub run: RunId,
+    /// The name of its task; `None` if its first event cannot be read.
+    pub task: Option<String>,
+    /// When its first event was appended.
+    pub started: Timestamp,
+    /// When its last event was appended.
+    pub last: Timestamp,
+    /// How it ended; `None` while it has not.
+    pub status: Option<RunStatus>,
+    /// How many events it has.
+    pub events: u64,
+}
+
+impl State {
+    /// The events of a run, in order; none if there is no such run.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be read, or an event of it is not one that this version knows.
+    pub fn events(&self, run: &RunId) -> Result<Vec<Logged>, StoreError> {
+        let mut events = Vec::new();
+        rows::scan(&self.connection(), self.database(), run, |raw| {
+            events.push(raw.into_logged(run)?);
+            Ok(())
+        })?;
+        Ok(events)
+    }
+
+    /// The runs that there are, newest first. A run whose events were tampered with is listed too.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be read.
+    pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
+        let query = "
+            SELECT edge.run, edge.events, first.payload, first.at, last.payload, last.at
+            FROM (SELECT run, count(*) AS events, min(seq) AS low, max(seq) AS high FROM event GROUP BY run) AS edge
+            JOIN event AS first ON first.run = edge.run AND first.seq = edge.low
+            JOIN event AS last ON last.run = edge.run AND last.seq = edge.high
+            ORDER BY first.at DESC, edge.run DESC";
+        let wrong = |error: rusqlite::Error| StoreError::from(of_sqlite(self.database(), &error));
+        let connection = self.connection();
+        let mut statement = connection.prepare(query).map_err(wrong)?;
+        let rows = statement.query_map([], summary).map_err(wrong)?;
+        rows.collect::<Result<_, _>>().map_err(wrong)
+    }
+
+    /// The run that `wanted` stands for: its id, a prefix that no other run shares, or `@last`.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or more than one; the error lists the runs that it may have meant.
+    pub fn resolve(&self, wanted: &str) -> Result<RunId, StoreError> {
+        if self.has(wanted)? {
+            return Ok(RunId::from(wanted));
+        }
+        let known: Vec<RunId> = self.runs()?.into_iter().map(|summary| summary.run).collect();
+        if wanted == "@last" || known.is_empty() {
+            let place = self.dir().display().to_string();
+            return known.into_iter().next().ok_or(StoreError::NoRuns { place });
+        }
+        let starts = |run: &&RunId| !wanted.is_empty() && run.as_str().starts_with(wanted);
+        let mut candidates: Vec<RunId> = known.iter().filter(starts).cloned().collect();
+        match candidates.len() {
+            0 => Err(StoreError::NoRun { wanted: wanted.to_owned(), known }),
+            1 => Ok(candidates.remove(0)),
+            _ => Err(StoreError::Ambiguous { wanted: wanted.to_owned(), candidates }),
+        }
+    }
+
+    fn has(&self, run: &str) -> Result<bool, StoreError> {
+        let query = "SELECT 1 FROM event WHERE run = ?1 LIMIT 1";
+        let found = self.connection().query_row(query, [run], |_| Ok(())).optional();
+        Ok(found.map_err(|error| of_sqlite(self.database(), &error))?.is_some())
+    }
+}
+
+fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
+    let json = |index: usize| -> rusqlite::Result<Value> {
+        let payload = row.get_ref(index)?.as_bytes().unwrap_or_default();
+        // Tampered payloads are for `verify` to name; here they only leave the field empty.
+        Ok(serde_json::from_slice(payload).unwrap_or_default())
+    };
+    let time = |index: usize| -> rusqlite::Result<Timestamp> {
+        Ok(Timestamp(u64::try_from(row.get::<_, i64>(index)?).unwrap_or_default()))
+    };
+    let (first, last) = (json(2)?, json(4)?);
+    let ended = last["event"] == "run-ended";
+    Ok(RunSummary {
+        run: RunId(row.get(0)?),
+        task: first["setup"]["task"]["name"].as_str().map(str::to_owned),
+        started: time(3)?,
+        last: time(5)?,
+        status: ended.then(|| serde_json::from_value(last["status"].clone()).ok()).flatten(),
+        events: u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
+    })
+}

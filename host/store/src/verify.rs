@@ -1,0 +1,334 @@
+//! Whether a run's log and its blobs are what was written.
+//!
+//! Each event carries the digest of the one before, and its own digest is over run, position,
+//! time, that digest and its payload. So whoever holds the head digest, which the report prints,
+//! can show that no event up to it was altered, lost or put elsewhere.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use checkrein_contract::Digest;
+use checkrein_contract::event::{Event, chain};
+use checkrein_contract::id::RunId;
+use checkrein_contract::port::StorageError;
+use serde_json::Value;
+
+use crate::error::StoreError;
+use crate::rows::{self, RawEvent};
+use crate::state::State;
+
+/// What is wrong with the chain; only the first fault is named, since all after it rests on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChainFault {
+    /// The event is not what was written.
+    Altered {
+        /// Its position.
+        seq: i64,
+        /// What the log calls it.
+        kind: String,
+        /// What shows it.
+        detail: String,
+    },
+    /// Events are missing between two others, or before the first.
+    Lost {
+        /// The position of the first that is missing.
+        first: u64,
+        /// The position of the last that is missing.
+        last: u64,
+    },
+    /// The event was written at another position.
+    Reordered {
+        /// Where it stands.
+        seq: u64,
+        /// What the log calls it.
+        kind: String,
+        /// Where it was written.
+        from: u64,
+    },
+    /// No event has the head digest that was given: events were lost at the end, or all replaced.
+    TailLost {
+        /// The position of the last event that stands in the log; 0 is none.
+        after: u64,
+        /// The head digest that was given.
+        expected: Digest,
+    },
+}
+
+/// What became of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BlobProblem {
+    /// It is not there.
+    Missing,
+    /// Its content has another digest.
+    Altered,
+    /// It could not be read.
+    Unreadable(String),
+}
+
+/// A blob that is not what it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlobFault {
+    /// The position of the first event that names it.
+    pub seq: u64,
+    /// The kind of that event.
+    pub kind: String,
+    /// The blob.
+    pub digest: Digest,
+    /// What became of it.
+    pub problem: BlobProblem,
+}
+
+/// An event that chains well, and that this version cannot read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unknown {
+    /// Its position.
+    pub seq: u64,
+    /// What the log calls it.
+    pub kind: String,
+    /// Why it cannot be read.
+    pub detail: String,
+}
+
+/// How the log stands to the head digest that was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeadCheck {
+    /// None was given: events lost at the end cannot be seen.
+    NotGiven,
+    /// It is the last event's.
+    Last,
+    /// It is that of an earlier event: the run went on afterwards.
+    Passed {
+        /// Its position.
+        seq: u64,
+    },
+    /// No event has it.
+    NotFound,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verification {
+    /// The run.
+    pub run: RunId,
+    /// How many events stand in the log.
+    pub events: u64,
+    /// The digest of the last event that was found good.
+    pub head: Digest,
+    /// How the log stands to the head that was given.
+    pub head_check: HeadCheck,
+    /// The first fault of the chain.
+    pub fault: Option<ChainFault>,
+    /// How many blobs were read again.
+    pub blobs: u64,
+    /// Those that are not what they were.
+    pub blob_faults: Vec<BlobFault>,
+    /// Events that this version cannot read; not a fault.
+    pub unknown: Vec<Unknown>,
+}
+
+impl Verification {
+    /// Whether log and blobs are what was written.
+    pub fn holds(&self) -> bool {
+        self.fault.is_none() && self.blob_faults.is_empty()
+    }
+}
+
+impl State {
+    /// Checks the chain of a run's events, and every blob that they name, against `expected`, the
+    /// head digest that a report or a person kept.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be read; what is wrong with its content is in the answer.
+    pub fn verify(&self, run: &RunId, expected: Option<Digest>) -> Result<Verification, StoreError> {
+        let mut chain = Chain::new(run, expected);
+        rows::scan(&self.connection(), self.database(), run, |raw| {
+            chain.follow(raw);
+            Ok(())
+        })?;
+        let mut found = chain.finish();
+        let mut named: Vec<(Digest, (u64, String))> = found.named.drain().collect();
+        named.sort_by_key(|(digest, (seq, _))| (*seq, *digest));
+        let blobs = self.blobs();
+        let mut verification = found.verification;
+        for (digest, (seq, kind)) in named {
+            verification.blobs += 1;
+            let problem = match blobs.check(&digest) {
+                Ok(()) => continue,
+                Err(StorageError::Missing { .. }) => BlobProblem::Missing,
+                Err(StorageError::Damaged { .. }) => BlobProblem::Altered,
+                Err(error) => BlobProblem::Unreadable(error.to_string()),
+            };
+            verification.blob_faults.push(BlobFault { seq, kind, digest, problem });
+        }
+        Ok(verification)
+    }
+}
+
+/// A walk along the chain.
+struct Chain {
+    verification: Verification,
+    /// The position of the last event that was found good.
+    seq: u64,
+    expected: Option<Digest>,
+    /// Each blob, with the first event that names it. Blobs of events past a fault are looked at
+    /// too: they may be all that is left.
+    named: HashMap<Digest, (u64, String)>,
+    /// The rows from the first fault on, to find where the first of them was written.
+    rows: Vec<RawEvent>,
+}
+
+impl Chain {
+    fn new(run: &RunId, expected: Option<Digest>) -> Self {
+        let verification = Verification {
+            run: run.clone(),
+            events: 0,
+            head: Digest::ZERO,
+            head_check: if expected.is_some() { HeadCheck::NotFound } else { HeadCheck::NotGiven },
+            fault: None,
+            blobs: 0,
+            blob_faults: Vec::new(),
+            unknown: Vec::new(),
+        };
+        Chain { verification, seq: 0, expected, named: HashMap::new(), rows: Vec::new() }
+    }
+
+    fn follow(&mut self, raw: RawEvent) {
+        self.verification.events += 1;
+        if self.verification.fault.is_none() {
+            match self.link(&raw) {
+                Ok(digest) => self.accept(digest),
+                Err(fault) => self.verification.fault = Some(fault),
+            }
+        }
+        self.read(&raw);
+        if self.verification.fault.is_some() {
+            self.rows.push(raw);
+        }
+    }
+
+    fn accept(&mut self, digest: Digest) {
+        self.seq += 1;
+        self.verification.head = digest;
+        if self.expected == Some(digest) {
+            self.verification.head_check = HeadCheck::Passed { seq: self.seq };
+        }
+    }
+
+    /// The digest of the event, if it is the next of the chain and what was written.
+    fn link(&self, raw: &RawEvent) -> Result<Digest, ChainFault> {
+        let next = self.seq + 1;
+        let kind = raw.kind.clone().unwrap_or_default();
+        let altered = |detail: &str| ChainFault::Altered { seq: raw.seq, kind: kind.clone(), detail: detail.to_owned() };
+        let seq = u64::try_from(raw.seq).ok().filter(|seq| *seq >= next);
+        let seq = seq.ok_or_else(|| altered("the log has no such position"))?;
+        if seq > next {
+            return Err(ChainFault::Lost { first: next, last: seq - 1 });
+        }
+        let at = raw.at.ok_or_else(|| altered("its time is none"))?;
+        let prev = raw.prev.ok_or_else(|| altered("the digest before it is none"))?;
+        let stored = raw.digest.ok_or_else(|| altered("its digest is none"))?;
+        let payload = raw.payload.as_deref().ok_or_else(|| altered("its payload is no text"))?;
+        let computed = chain(&self.verification.run, seq, at, &prev, payload);
+        if computed != stored {
+            return Err(altered("time, digest before it or payload do not give its digest"));
+        }
+        if prev != self.verification.head {
+            // Its digest covers its position, so it was made for this one, but after another event.
+            return Err(altered("it was made after another event than the one that stands before it"));
+        }
+        if let Some(named) = tag(payload).filter(|named| *named != kind) {
+            return Err(altered(&format!("its kind is that of another event: its payload says `{named}`")));
+        }
+        Ok(stored)
+    }
+
+    /// Notes the blobs that the event names, or that it cannot be read.
+    fn read(&mut self, raw: &RawEvent) {
+        let (Some(payload), Ok(seq)) = (&raw.payload, u64::try_from(raw.seq)) else { return };
+        let kind = raw.kind.clone().unwrap_or_default();
+        match serde_json::from_str::<Event>(payload) {
+            Ok(event) => {
+                for digest in event.blobs() {
+                    self.named.entry(digest).or_insert_with(|| (seq, kind.clone()));
+                }
+            }
+            // Past a fault, and in it, a payload that cannot be read says nothing new.
+            Err(error) if self.verification.fault.is_none() => {
+                self.verification.unknown.push(Unknown { seq, kind, detail: error.to_string() });
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn finish(mut self) -> Self {
+        if let HeadCheck::Passed { seq } = self.verification.head_check
+            && seq == self.verification.events
+        {
+            self.verification.head_check = HeadCheck::Last;
+        }
+        match &self.verification.fault {
+            None if self.verification.head_check == HeadCheck::NotFound => {
+                let expected = self.expected.unwrap_or(Digest::ZERO);
+                self.verification.fault = Some(ChainFault::TailLost { after: self.seq, expected });
+            }
+            Some(ChainFault::Altered { .. }) => {
+                if let Some(moved) = self.moved() {
+                    self.verification.fault = Some(moved);
+                }
+            }
+            None | Some(ChainFault::Lost { .. } | ChainFault::Reordered { .. } | ChainFault::TailLost { .. }) => {}
+        }
+        self
+    }
+
+    /// If the first bad row is an event that was written at another position, which one.
+    fn moved(&self) -> Option<ChainFault> {
+        let row = self.rows.first()?;
+        let (at, prev, digest) = (row.at?, row.prev?, row.digest?);
+        let payload = row.payload.as_deref()?;
+        let seq = u64::try_from(row.seq).ok()?;
+        let last = self.rows.iter().filter_map(|row| u64::try_from(row.seq).ok()).max()?;
+        let from = (1..=last.min(seq + MOVES))
+            .filter(|from| *from != seq)
+            .find(|from| chain(&self.verification.run, *from, at, &prev, payload) == digest)?;
+        Some(ChainFault::Reordered { seq, kind: row.kind.clone().unwrap_or_default(), from })
+    }
+}
+
+/// How far behind its place an event is looked for: each place costs a digest of its payload.
+const MOVES: u64 = 100_000;
+
+/// The kind that a payload states; `None` if it is no event of any version.
+fn tag(payload: &str) -> Option<String> {
+    let value: Value = serde_json::from_str(payload).ok()?;
+    value["event"].as_str().map(str::to_owned)
+}
+
+impl fmt::Display for ChainFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ChainFault::Altered { seq, kind, detail } => write!(f, "event {seq} (`{kind}`) was altered: {detail}"),
+            ChainFault::Lost { first, last } if first == last => write!(f, "event {first} was lost"),
+            ChainFault::Lost { first, last } => write!(f, "events {first} to {last} were lost"),
+            ChainFault::Reordered { seq, kind, from } => {
+                write!(f, "event {seq} (`{kind}`) was reordered: it was written as event {from}")
+            }
+            ChainFault::TailLost { after, expected } => {
+                write!(f, "events after {after} were lost: none that is there has the head {expected}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for BlobFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BlobFault { seq, kind, digest, problem } = self;
+        write!(f, "{digest}, named by event {seq} (`{kind}`), ")?;
+        match problem {
+            BlobProblem::Missing => f.write_str("is missing"),
+            BlobProblem::Altered => f.write_str("was altered"),
+            BlobProblem::Unreadable(detail) => write!(f, "cannot be read: {detail}"),
+        }
+    }
+}

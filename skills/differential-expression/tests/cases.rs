@@ -1,0 +1,10 @@
+//! The embedded cases, and what verification catches of changed outcomes.
+
+#[test]
+fn cases_run_and_changes_are_caught() {
+    let cases = include_str!("../cases.toml");
+    let caught = checkrein_skill::testing::run_cases::<
+        differential_expression::DifferentialExpression,
+    >(cases);
+    assert!(caught > 0.95, "{caught}");
+}

@@ -1,0 +1,291 @@
+//! Everything under `profile/*`, held against the table.
+
+mod columns;
+
+use checkrein_skill::prelude::*;
+
+use crate::csv::{self, Grid};
+use crate::profile::{cells, decimal, doubled_rows};
+
+const FILE: &str = "profile.json";
+
+/// What the judged call was asked for.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Request {
+    table: String,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    delimiter: Option<char>,
+    #[serde(default)]
+    header: Option<bool>,
+}
+
+/// What the submission says of the table as a whole.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Summary {
+    rows: usize,
+    columns: usize,
+    missing: usize,
+    duplicate_rows: usize,
+    duplicate_keys: usize,
+    delimiter: String,
+    header: bool,
+    names: Vec<String>,
+}
+
+pub(crate) fn judge(
+    args: &Value,
+    outcome: &Outcome,
+    tolerance: f64,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    let request = Request::deserialize(args).map_err(|error| {
+        Failure::unsupported(format!("not the arguments of such a call: {error}"))
+    })?;
+    let tables: Vec<usize> = (0..outcome.facts.len())
+        .filter(|n| outcome.facts[*n].subject.split('/').count() == 2)
+        .collect();
+    let [at] = tables[..] else {
+        let message = "one fact on the table itself is expected";
+        verdict.finding(Finding::error("once", message, 1, tables.len()).at("/facts"));
+        return Ok(());
+    };
+    let fact = &outcome.facts[at];
+    let place = format!("/facts/{at}/content");
+    let Ok(summary) = fact.content::<Summary>() else {
+        let expected =
+            "rows, columns, missing, duplicate_rows, duplicate_keys, delimiter, header, names";
+        verdict.finding(
+            Finding::error("content-shape", "not a table", expected, &fact.content).at(place),
+        );
+        return Ok(());
+    };
+    let text = files::read_text(&request.table)?;
+    let Some(delimiter) = judge_delimiter(&request, &summary, &text, &place, verdict) else {
+        return Ok(());
+    };
+    let grid = csv::grid(&request.table, &text, delimiter)?;
+    let before = verdict.findings.len();
+    judge_name(&request, fact, verdict);
+    judge_header(&request, &summary, &grid, &place, verdict);
+    let names = names(&grid, summary.header);
+    judge_numbers(&summary, &grid, &names, &place, verdict);
+    columns::frame(&request.table, at, fact, verdict);
+    if verdict.findings.len() == before {
+        verdict.check(
+            "table",
+            [&fact.subject],
+            format!("{} rows counted again", summary.rows),
+        );
+    }
+    columns::judge(
+        &request.table,
+        at,
+        outcome,
+        &columns::Table {
+            grid: &grid,
+            header: summary.header,
+            names: &names,
+        },
+        tolerance,
+        verdict,
+    );
+    judge_document(&request, at, outcome, verdict)
+}
+
+/// The delimiter has to be the one asked for, or split the table as evenly as any other could.
+fn judge_delimiter(
+    request: &Request,
+    summary: &Summary,
+    text: &str,
+    place: &str,
+    verdict: &mut Verdict,
+) -> Option<u8> {
+    let place = format!("{place}/delimiter");
+    let asked = request.delimiter.map(String::from);
+    if let Some(asked) = asked {
+        verdict.equal(
+            "delimiter",
+            "another was asked for",
+            &asked,
+            &summary.delimiter,
+            place.as_str(),
+        );
+    }
+    let [delimiter] = *summary.delimiter.as_bytes() else {
+        let message = "one ASCII character is expected";
+        verdict.finding(
+            Finding::error("delimiter", message, "one character", &summary.delimiter).at(place),
+        );
+        return None;
+    };
+    let width = csv::even_width(text, delimiter);
+    if width.is_none() {
+        let message = "it does not split the table into rows of one width";
+        verdict.finding(
+            Finding::error("delimiter", message, "one width", &summary.delimiter).at(place),
+        );
+        return None;
+    }
+    if request.delimiter.is_none() {
+        let wider = [b'\t', b',', b';', b'|']
+            .into_iter()
+            .find(|other| csv::even_width(text, *other) > width);
+        if let Some(wider) = wider {
+            let message = "another splits the table into more columns";
+            let finding =
+                Finding::error("delimiter", message, char::from(wider), &summary.delimiter);
+            verdict.finding(finding.at(place));
+            return None;
+        }
+    }
+    Some(delimiter)
+}
+
+fn judge_name(request: &Request, fact: &DraftFact, verdict: &mut Verdict) {
+    let found = fact.subject.trim_start_matches("profile/");
+    if let Some(asked) = &request.name {
+        verdict.equal(
+            "subject",
+            "another name was asked for",
+            &asked.as_str(),
+            &found,
+            "/facts",
+        );
+    }
+}
+
+/// A first row with a number in it, or with a name twice, names no columns.
+fn judge_header(
+    request: &Request,
+    summary: &Summary,
+    grid: &Grid,
+    place: &str,
+    verdict: &mut Verdict,
+) {
+    let place = format!("{place}/header");
+    let expected = request.header.unwrap_or_else(|| {
+        let first = &grid[0];
+        let twice = (1..first.len()).any(|n| first[..n].contains(&first[n]));
+        !twice
+            && !first
+                .iter()
+                .any(|cell| decimal(cell).is_some() || cell.parse::<f64>().is_ok())
+    });
+    verdict.equal(
+        "header",
+        "the first row is another thing",
+        &expected,
+        &summary.header,
+        place,
+    );
+}
+
+fn names(grid: &Grid, header: bool) -> Vec<String> {
+    let name = |(n, cell): (usize, &String)| {
+        if header && !cell.is_empty() {
+            cell.clone()
+        } else {
+            format!("column_{}", n + 1)
+        }
+    };
+    grid[0].iter().enumerate().map(name).collect()
+}
+
+fn judge_numbers(
+    summary: &Summary,
+    grid: &Grid,
+    names: &[String],
+    place: &str,
+    verdict: &mut Verdict,
+) {
+    let data = &grid[usize::from(summary.header)..];
+    let columns: Vec<Value> = names
+        .iter()
+        .enumerate()
+        .map(|(n, name)| crate::profile::column(name, &cells(grid, summary.header, n)))
+        .collect();
+    let of = |column: &Value, key: &str| {
+        column[key]
+            .as_u64()
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(0)
+    };
+    let missing: usize = columns.iter().map(|column| of(column, "missing")).sum();
+    let keys = columns
+        .first()
+        .map_or(0, |first| of(first, "values") - of(first, "distinct"));
+    let numbers = [
+        ("rows", data.len(), summary.rows),
+        ("columns", names.len(), summary.columns),
+        ("missing", missing, summary.missing),
+        ("duplicate_rows", doubled_rows(data), summary.duplicate_rows),
+        ("duplicate_keys", keys, summary.duplicate_keys),
+    ];
+    for (key, right, found) in numbers {
+        verdict.equal(
+            key,
+            format!("`{key}` differs"),
+            &right,
+            &found,
+            format!("{place}/{key}"),
+        );
+    }
+    verdict.equal(
+        "names",
+        "the columns have other names",
+        &names.to_vec(),
+        &summary.names,
+        format!("{place}/names"),
+    );
+}
+
+/// `profile.json` has to say what the facts say, and those were judged.
+fn judge_document(
+    request: &Request,
+    at: usize,
+    outcome: &Outcome,
+    verdict: &mut Verdict,
+) -> Result<(), Failure> {
+    if !outcome
+        .artifacts
+        .iter()
+        .any(|artifact| artifact.path == FILE)
+    {
+        return Ok(());
+    }
+    let columns: Vec<&Value> = outcome
+        .facts
+        .iter()
+        .enumerate()
+        .filter(|(n, _)| *n != at)
+        .map(|(_, fact)| &fact.content)
+        .collect();
+    let right =
+        json!({ "table": request.table, "summary": outcome.facts[at].content, "columns": columns });
+    let text = files::read_work(FILE)?;
+    match serde_json::from_str::<Value>(&text) {
+        Ok(found) if found == right => {
+            verdict.check("document", [FILE], "says what the facts say");
+        }
+        Ok(found) => {
+            verdict.equal(
+                "document",
+                "it says something else than the facts",
+                &right,
+                &found,
+                FILE,
+            );
+        }
+        Err(error) => {
+            let message = format!("no JSON: {error}");
+            verdict.finding(
+                Finding::error("document", message, "a JSON document", "something else").at(FILE),
+            );
+        }
+    }
+    Ok(())
+}
