@@ -1,1 +1,212 @@
-//! x
+//! What the tests share: the binary and the guests, built once, and a folder of its own for each
+//! test. No test reaches the network, and none uses another's state.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The root of the checkout.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// The `checkrein` binary, built as the tests were.
+pub fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        // The whole workspace, so that features are resolved as for the tests and nothing is built twice.
+        let args = ["build", "--workspace", "--bin", "checkrein", "--message-format=json-render-diagnostics"];
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        cargo.args(args).current_dir(root());
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        let out = cargo.output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let lines = String::from_utf8(out.stdout).unwrap();
+        let messages = lines.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        let path =
+            messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from)).next_back();
+        path.expect("cargo names the binary")
+    })
+}
+
+/// Where test-only guests are built to.
+fn test_dist() -> PathBuf {
+    root().join("target/test-guests")
+}
+
+/// The folder of the components of `skills/`, built.
+pub fn dist() -> &'static Path {
+    static DIST: OnceLock<PathBuf> = OnceLock::new();
+    DIST.get_or_init(|| {
+        build(&checkrein::build::workspace_skills(&root().join("skills")).unwrap(), None);
+        root().join("skills/dist")
+    })
+}
+
+/// The skill that lies as its settings say, built.
+pub fn liar() -> &'static Path {
+    static LIAR: OnceLock<PathBuf> = OnceLock::new();
+    LIAR.get_or_init(|| {
+        build(&[root().join("tests/guests/liar")], Some(&test_dist()));
+        test_dist().join("differential-expression.wasm")
+    })
+}
+
+fn build(folders: &[PathBuf], out: Option<&Path>) {
+    let mut command = Command::new(binary());
+    command.arg("--state").arg(test_state()).args(["skill", "build"]).args(folders);
+    command.args(out.iter().flat_map(|out| ["--out".as_ref(), out.as_os_str()]));
+    let ran = command.output().unwrap();
+    let told = String::from_utf8_lossy(&ran.stderr);
+    assert!(ran.status.success(), "guests cannot be built; run `skills/setup` first: {told}");
+}
+
+/// A state folder that lasts, for what is the same in every test: compiled components.
+fn test_state() -> PathBuf {
+    root().join("target/test-state")
+}
+
+/// A folder of its own, with a state folder that has the compiled components already.
+pub struct Place {
+    folder: TempDir,
+}
+
+/// What a command printed, and how it ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code.
+    pub code: i32,
+    /// Data.
+    pub out: String,
+    /// Messages.
+    pub err: String,
+}
+
+impl Ran {
+    /// The data as JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(self.out.trim()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Messages that start with `error:`.
+    pub fn errors(&self) -> Vec<&str> {
+        self.err.lines().filter(|line| line.starts_with("error:")).collect()
+    }
+
+    /// Ends the test unless the command ended with this code.
+    #[must_use]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Place {
+    /// A new place.
+    pub fn new() -> Self {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        copy(&warm_cache().join("cache"), &place.state().join("cache"));
+        place
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its state folder.
+    pub fn state(&self) -> PathBuf {
+        self.path().join(".checkrein")
+    }
+
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let file = self.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        file
+    }
+
+    /// Writes a configuration that loads these components of `skills/`, and more of its text.
+    pub fn configure(&self, components: &[&str], more: &str) {
+        let dist = dist().display().to_string();
+        let load: Vec<String> = components.iter().map(|name| format!("\"{dist}/{name}.wasm\"")).collect();
+        self.write("checkrein.toml", &format!("[skills]\nload = [{}]\n{more}", load.join(", ")));
+    }
+
+    /// Runs `checkrein` in it.
+    pub fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, |_| {})
+    }
+
+    /// Runs `checkrein` in it, with a command that was changed.
+    pub fn run_with(&self, args: &[&str], change: impl FnOnce(&mut Command)) -> Ran {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(self.path()).env_remove("CHECKREIN_LOG").env_remove("RUST_BACKTRACE");
+        change(&mut command);
+        let Output { status, stdout, stderr } = command.output().unwrap();
+        Ran {
+            code: status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&stdout).into_owned(),
+            err: String::from_utf8_lossy(&stderr).into_owned(),
+        }
+    }
+
+    /// Runs the pasilla task with a configuration of its own.
+    pub fn run_pasilla(&self, more: &[&str]) -> Ran {
+        let task = root().join("tests/tasks/pasilla/task.toml").display().to_string();
+        let mut args = vec!["run", &task];
+        args.extend(more);
+        self.run(&args)
+    }
+
+    /// The database of its state folder.
+    pub fn database(&self) -> PathBuf {
+        self.state().join("checkrein.db")
+    }
+}
+
+/// A state folder in which every component was compiled and passed its trial once.
+fn warm_cache() -> &'static Path {
+    static WARM: OnceLock<PathBuf> = OnceLock::new();
+    WARM.get_or_init(|| {
+        let state = test_state();
+        let mut files: Vec<PathBuf> =
+            std::fs::read_dir(dist()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        files.retain(|file| file.extension().is_some_and(|extension| extension == "wasm"));
+        files.push(liar().to_owned());
+        for file in files {
+            let args =
+                ["--state".as_ref(), state.as_os_str(), "skill".as_ref(), "check".as_ref(), file.as_os_str()];
+            let out = Command::new(binary()).args(args).output().unwrap();
+            assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
+        }
+        state
+    })
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), &target).unwrap();
+        }
+    }
+}

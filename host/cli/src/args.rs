@@ -7,7 +7,9 @@ use clap::{Args, Parser, Subcommand};
 /// Runs long, many-step work with sandboxed skills, so that its result can be answered for.
 #[derive(Debug, Parser)]
 #[command(name = "checkrein", version, propagate_version = true, disable_help_subcommand = true)]
-#[command(after_help = "Example:\n  checkrein run task.toml\n  checkrein report @last --open\n\nRUN is an id, a unique prefix of one, or @last.")]
+#[command(
+    after_help = "Example:\n  checkrein run task.toml\n  checkrein report @last --open\n\nRUN is an id, a unique prefix of one, or @last."
+)]
 pub struct Cli {
     /// What is common to all commands.
     #[command(flatten)]
@@ -38,7 +40,9 @@ pub enum Command {
     #[command(after_help = "Example:\n  skills/setup && cargo run --release -- demo")]
     Demo(RunArgs),
     /// Run a task
-    #[command(after_help = "Example:\n  checkrein run task.toml --set alpha=0.1\n\nExit: 0 done, 3 the goal was not reached, 1 a mistake in the task, 5 a component does not load.")]
+    #[command(
+        after_help = "Example:\n  checkrein run task.toml --set alpha=0.1\n\nExit: 0 done, 3 the goal was not reached, 1 a mistake in the task, 5 a component does not load."
+    )]
     Run {
         /// The task file
         task: PathBuf,
@@ -47,7 +51,9 @@ pub enum Command {
         run: RunArgs,
     },
     /// Call one skill: a run of one subgoal, verified like any other
-    #[command(after_help = "Example:\n  checkrein call table-profile '{\"table\":\"/in/t.csv\"}' --in t=data/t.csv")]
+    #[command(
+        after_help = "Example:\n  checkrein call table-profile '{\"table\":\"/in/t.csv\"}' --in t=data/t.csv"
+    )]
     Call {
         /// The skill
         skill: String,
@@ -86,10 +92,16 @@ pub enum Command {
         subject: String,
     },
     /// Print the event log of a run, a line each; `trace verify` proves it
-    #[command(after_help = "Example:\n  checkrein trace @last\n  checkrein trace verify @last --head <HEX>", args_conflicts_with_subcommands = true)]
+    #[command(
+        after_help = "Example:\n  checkrein trace @last\n  checkrein trace verify @last --head <HEX>",
+        args_conflicts_with_subcommands = true
+    )]
     Trace(TraceArgs),
     /// Build, check, test and look at skills and verifiers
-    #[command(subcommand, after_help = "Example:\n  checkrein skill build my-skill && checkrein skill test my-skill")]
+    #[command(
+        subcommand,
+        after_help = "Example:\n  checkrein skill build my-skill && checkrein skill test my-skill"
+    )]
     Skill(SkillCommand),
     /// Say what is in force on this machine, and try the limits
     #[command(after_help = "Example:\n  checkrein doctor")]
@@ -122,7 +134,9 @@ pub struct TraceArgs {
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {
     /// Check the chain of the log and re-hash every blob; exit 6 if anything differs
-    #[command(after_help = "Example:\n  checkrein trace verify @last --head 3f2a…\n\nThe head is printed when a run ends and stands in its report: with it, a lost tail is found too.")]
+    #[command(
+        after_help = "Example:\n  checkrein trace verify @last --head 3f2a…\n\nThe head is printed when a run ends and stands in its report: with it, a lost tail is found too."
+    )]
     Verify {
         /// The run
         #[arg(default_value = "@last")]

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use checkrein_contract::manifest::Manifest;
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_contract::{cases, section};
+use checkrein_sandbox::Sandbox;
 use serde_json::Value;
 
 use crate::error::{CliError, fault};
@@ -74,8 +75,13 @@ pub fn workspace_skills(workspace: &Path) -> Result<Vec<PathBuf>, CliError> {
 ///
 /// # Errors
 ///
-/// What is wrong with their manifests and cases; the compiler's own words if one does not build.
-pub fn build(folders: &[PathBuf], out: Option<&Path>) -> Result<Vec<Built>, CliError> {
+/// What is wrong with their manifests and cases; the compiler's own words if one does not build;
+/// what keeps a component from saying its argument schema.
+pub async fn build(
+    sandbox: &Sandbox,
+    folders: &[PathBuf],
+    out: Option<&Path>,
+) -> Result<Vec<Built>, CliError> {
     let sources = read_sources(folders)?;
     let mut workspaces = BTreeMap::<PathBuf, Vec<&Source>>::new();
     for source in &sources {
@@ -90,7 +96,7 @@ pub fn build(folders: &[PathBuf], out: Option<&Path>) -> Result<Vec<Built>, CliE
                 message: format!("{}: it built, and no component came out", source.folder.display()),
                 hint: "its Cargo.toml needs `[lib] crate-type = [\"cdylib\"]`".to_owned(),
             })?;
-            built.push(embed(source, core, &dist)?);
+            built.push(embed(sandbox, source, core, &dist).await?);
         }
     }
     Ok(built)
@@ -104,6 +110,8 @@ struct Source {
     name: String,
     manifest: String,
     cases: Option<String>,
+    /// Whether the manifest states the argument schema itself.
+    states_args: bool,
 }
 
 fn read_sources(folders: &[PathBuf]) -> Result<Vec<Source>, CliError> {
@@ -113,7 +121,13 @@ fn read_sources(folders: &[PathBuf]) -> Result<Vec<Source>, CliError> {
             Ok(source) => {
                 if !names.insert(source.name.clone()) {
                     let place = folder.display().to_string();
-                    faults.push(fault(&place, "name", "a name of its own", &format!("`{}` twice", source.name), ""));
+                    faults.push(fault(
+                        &place,
+                        "name",
+                        "a name of its own",
+                        &format!("`{}` twice", source.name),
+                        "",
+                    ));
                 }
                 sources.push(source);
             }
@@ -128,7 +142,9 @@ fn read_source(folder: &Path) -> Result<Source, Vec<Fault>> {
     let mut read = |name: &str, what: &str| {
         let file = folder.join(name);
         std::fs::read_to_string(&file)
-            .map_err(|error| faults.push(fault(&file.display().to_string(), "file", what, &error.to_string(), "")))
+            .map_err(|error| {
+                faults.push(fault(&file.display().to_string(), "file", what, &error.to_string(), ""))
+            })
             .ok()
     };
     let cargo = read("Cargo.toml", "a Rust package");
@@ -147,6 +163,7 @@ fn read_source(folder: &Path) -> Result<Source, Vec<Fault>> {
             folder: folder.to_owned(),
             workspace: workspace_of(folder),
             package,
+            states_args: parsed.args.is_some(),
             name: parsed.name,
             manifest,
             cases: cases_text,
@@ -157,7 +174,11 @@ fn read_source(folder: &Path) -> Result<Source, Vec<Fault>> {
 
 fn package_name(file: &str, text: &str, faults: &mut Vec<Fault>) -> Option<String> {
     let name = text.parse::<toml::Table>().map(|table| {
-        table.get("package").and_then(|package| package.get("name")).and_then(|name| name.as_str()).map(str::to_owned)
+        table
+            .get("package")
+            .and_then(|package| package.get("name"))
+            .and_then(|name| name.as_str())
+            .map(str::to_owned)
     });
     let found = match name {
         Ok(Some(name)) => return Some(name),
@@ -180,7 +201,8 @@ fn workspace_of(folder: &Path) -> PathBuf {
 /// Compiles the packages; gives the component of each.
 fn compile(workspace: &Path, sources: &[&Source]) -> Result<BTreeMap<String, PathBuf>, CliError> {
     let manifest = workspace.join("Cargo.toml").display().to_string();
-    let mut args = vec!["build", "--release", "--message-format=json-render-diagnostics", "--manifest-path", &manifest];
+    let mut args =
+        vec!["build", "--release", "--message-format=json-render-diagnostics", "--manifest-path", &manifest];
     for source in sources {
         args.extend(["-p", &source.package]);
     }
@@ -192,7 +214,10 @@ fn compile(workspace: &Path, sources: &[&Source]) -> Result<BTreeMap<String, Pat
     })?;
     if !out.status.success() {
         let said = String::from_utf8_lossy(&out.stderr).trim().to_owned();
-        return Err(CliError::Build { message: said, hint: "`skills/setup` installs what guests need".to_owned() });
+        return Err(CliError::Build {
+            message: said,
+            hint: "`skills/setup` installs what guests need".to_owned(),
+        });
     }
     let lines = String::from_utf8_lossy(&out.stdout).into_owned();
     Ok(lines.lines().filter_map(|line| artifact(line, sources)).collect())
@@ -204,9 +229,14 @@ fn artifact(line: &str, sources: &[&Source]) -> Option<(String, PathBuf)> {
     if message["reason"] != "compiler-artifact" {
         return None;
     }
-    let wasm = message["filenames"].as_array()?.iter().filter_map(Value::as_str).find(|file| file.ends_with(".wasm"))?;
+    let wasm = message["filenames"]
+        .as_array()?
+        .iter()
+        .filter_map(Value::as_str)
+        .find(|file| file.ends_with(".wasm"))?;
     let manifest = Path::new(message["manifest_path"].as_str()?).parent()?.canonicalize().ok()?;
-    let source = sources.iter().find(|source| source.folder.canonicalize().is_ok_and(|folder| folder == manifest))?;
+    let source =
+        sources.iter().find(|source| source.folder.canonicalize().is_ok_and(|folder| folder == manifest))?;
     Some((source.package.clone(), PathBuf::from(wasm)))
 }
 
@@ -224,22 +254,64 @@ fn guest_cargo(args: &[&str], folder: &Path) -> std::io::Result<std::process::Ou
         .output()
 }
 
-fn embed(source: &Source, core: &Path, dist: &Path) -> Result<Built, CliError> {
+async fn embed(sandbox: &Sandbox, source: &Source, core: &Path, dist: &Path) -> Result<Built, CliError> {
     let bytes = std::fs::read(core).map_err(|error| CliError::unreadable(core, &error))?;
-    let wrong = |error: section::SectionError| CliError::Build {
-        message: format!("{}: {error}", core.display()),
-        hint: "the toolchain made something else than a component".to_owned(),
-    };
-    let mut component = section::embed(&bytes, section::MANIFEST, source.manifest.as_bytes()).map_err(wrong)?;
-    if let Some(cases) = &source.cases {
-        component = section::embed(&component, section::CASES, cases.as_bytes()).map_err(wrong)?;
-    }
     let file = dist.join(format!("{}.wasm", source.name));
-    let changed = std::fs::read(&file).map_or(true, |before| before != component);
-    if changed {
-        write(&file, &component)?;
+    let built = |changed| Built { name: source.name.clone(), file: file.clone(), changed };
+    if is_up_to_date(source, &bytes, &file) {
+        return Ok(built(false));
     }
-    Ok(Built { name: source.name.clone(), file, changed })
+    // What the component says of itself is asked of it before it is written down.
+    let name = source.folder.display().to_string();
+    let plain = with_sections(&bytes, &source.manifest, source.cases.as_deref())
+        .map_err(|why| not_one(core, &why))?;
+    let args = sandbox.schema(checkrein_sandbox::Source::Bytes { name, bytes: plain }).await;
+    let manifest = match args.map_err(|faults| CliError::Load(Faults(faults)))? {
+        Some(args) if !source.states_args => with_args(&source.manifest, &args)?,
+        _ => source.manifest.clone(),
+    };
+    let component =
+        with_sections(&bytes, &manifest, source.cases.as_deref()).map_err(|why| not_one(core, &why))?;
+    write(&file, &component)?;
+    Ok(built(true))
+}
+
+fn not_one(core: &Path, why: &section::SectionError) -> CliError {
+    CliError::Build {
+        message: format!("{}: {why}", core.display()),
+        hint: "the toolchain made something else than a component".to_owned(),
+    }
+}
+
+/// Whether the file has these bytes, and sections made from the same manifest and cases.
+fn is_up_to_date(source: &Source, bytes: &[u8], file: &Path) -> bool {
+    let Ok(before) = std::fs::read(file) else { return false };
+    let Ok(Some(manifest)) = section::find(&before, section::MANIFEST) else { return false };
+    let Ok(manifest) = std::str::from_utf8(manifest) else { return false };
+    manifest.starts_with(&source.manifest)
+        && with_sections(bytes, manifest, source.cases.as_deref()).is_ok_and(|now| now == before)
+}
+
+fn with_sections(
+    bytes: &[u8],
+    manifest: &str,
+    cases: Option<&str>,
+) -> Result<Vec<u8>, section::SectionError> {
+    let with_manifest = section::embed(bytes, section::MANIFEST, manifest.as_bytes())?;
+    match cases {
+        Some(cases) => section::embed(&with_manifest, section::CASES, cases.as_bytes()),
+        None => Ok(with_manifest),
+    }
+}
+
+/// The manifest with the schema that the component says.
+fn with_args(manifest: &str, args: &Value) -> Result<String, CliError> {
+    let table = serde_json::json!({ "args": args });
+    let text = toml::to_string(&table).map_err(|error| CliError::Build {
+        message: format!("the argument schema cannot be written as TOML: {error}"),
+        hint: "state it in skill.toml as [args]".to_owned(),
+    })?;
+    Ok(format!("{manifest}\n# Derived from the code.\n{text}"))
 }
 
 /// Written aside and renamed, so that nobody reads half a component.

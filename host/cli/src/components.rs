@@ -109,7 +109,13 @@ fn check_names(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
         let name = &loaded.manifest.name;
         if let Some((other, _)) = files[..index].iter().find(|(_, before)| before.manifest.name == *name) {
             let found = format!("`{name}` is also the name of {}", other.display());
-            faults.push(fault(&path.display().to_string(), "name", "a name of its own", &found, "load one of them"));
+            faults.push(fault(
+                &path.display().to_string(),
+                "name",
+                "a name of its own",
+                &found,
+                "load one of them",
+            ));
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
@@ -124,7 +130,10 @@ fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<C
             if let Some(wider) = wider {
                 let place = format!("grant.{}.facts", manifest.name);
                 let expected = format!("subjects within its manifest's ({})", manifest.facts.join(", "));
-                return Err(Fault { place, ..fault(file, "semantics", &expected, &format!("{wider:?}"), "") });
+                return Err(Fault {
+                    place,
+                    ..fault(file, "semantics", &expected, &format!("{wider:?}"), "")
+                });
             }
             granted.clone()
         }
@@ -159,11 +168,18 @@ fn check_grants(file: &str, config: &Config, files: &[(PathBuf, Loaded)], faults
 }
 
 fn unknown(file: &str, place: &str, what: &str, name: &str, known: &[&str]) -> Fault {
-    let mend = checkrein_contract::document::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
+    let mend =
+        checkrein_contract::document::nearest(name, known).map(|near| format!("did you mean `{near}`?"));
     let expected = format!("a {what} that is loaded ({})", known.join(", "));
     Fault {
         place: place.to_owned(),
-        ..fault(file, "semantics", &expected, &format!("`{name}`"), &mend.unwrap_or_else(|| "load it, or remove this".to_owned()))
+        ..fault(
+            file,
+            "semantics",
+            &expected,
+            &format!("`{name}`"),
+            &mend.unwrap_or_else(|| "load it, or remove this".to_owned()),
+        )
     }
 }
 
@@ -172,17 +188,33 @@ fn bind(file: &str, config: &Config, components: &Components, faults: &mut Vec<F
     let skills: Vec<&str> = components.skills.iter().map(ComponentCard::name).collect();
     for (index, entry) in config.verifiers.iter().enumerate() {
         if !verifiers.contains(&entry.name.as_str()) {
-            faults.push(unknown(file, &format!("verifier[{index}].use"), "verifier", &entry.name, &verifiers));
+            faults.push(unknown(
+                file,
+                &format!("verifier[{index}].use"),
+                "verifier",
+                &entry.name,
+                &verifiers,
+            ));
         }
         for name in entry.on.iter().filter(|name| *name != "*" && !skills.contains(&name.as_str())) {
             faults.push(unknown(file, &format!("verifier[{index}].on"), "skill", name, &skills));
         }
-        let written =
-            |pattern: &String| components.skills.iter().any(|card| card.facts.iter().any(|own| overlap(own, pattern)));
+        let written = |pattern: &String| {
+            components.skills.iter().any(|card| card.facts.iter().any(|own| overlap(own, pattern)))
+        };
         for pattern in entry.on_facts.iter().filter(|pattern| !written(pattern)) {
             let expected = "subjects that a loaded skill writes";
             let place = format!("verifier[{index}].on-facts");
-            faults.push(Fault { place, ..fault(file, "semantics", expected, &format!("{pattern:?}"), "it can never match; mend or remove it") });
+            faults.push(Fault {
+                place,
+                ..fault(
+                    file,
+                    "semantics",
+                    expected,
+                    &format!("{pattern:?}"),
+                    "it can never match; mend or remove it",
+                )
+            });
         }
     }
     let entries = config.verifiers.iter();

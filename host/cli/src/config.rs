@@ -73,7 +73,8 @@ impl Config {
     pub fn find(global: &Global) -> Result<Self, CliError> {
         match &global.config {
             Some(file) => Self::read(file),
-            None => match current_folder()?.ancestors().map(|dir| dir.join(FILE)).find(|file| file.is_file()) {
+            None => match current_folder()?.ancestors().map(|dir| dir.join(FILE)).find(|file| file.is_file())
+            {
                 Some(file) => Self::read(&file),
                 None => Ok(Self::default()),
             },
@@ -98,7 +99,8 @@ impl Config {
             config.limits = limits.section("default").map(read_limits).unwrap_or_default();
             limits.close();
         }
-        config.grants = root.named_sections("grant").into_iter().map(|(name, grant)| (name, read_grant(grant))).collect();
+        config.grants =
+            root.named_sections("grant").into_iter().map(|(name, grant)| (name, read_grant(grant))).collect();
         config.verifiers = root.sections("verifier").into_iter().filter_map(read_verifier).collect();
         root.close();
         document.finish(Some(config)).map_err(CliError::Input)
@@ -149,7 +151,12 @@ fn read_grant(section: Section<'_>) -> Grant {
     // look as if it did something.
     for key in ["network", "files", "secrets", "clock", "effects"] {
         if section.get::<Value>(key).is_some() {
-            section.fault(key, "no such grant", &format!("`{key}`"), "this version grants no network, folders, secrets, clock or effects; remove it");
+            section.fault(
+                key,
+                "no such grant",
+                &format!("`{key}`"),
+                "this version grants no network, folders, secrets, clock or effects; remove it",
+            );
         }
     }
     let max_score = section.get::<u64>("max-score").unwrap_or(100);

@@ -73,7 +73,13 @@ impl CliError {
 
     /// A file that cannot be read.
     pub fn unreadable(file: &std::path::Path, error: &std::io::Error) -> Self {
-        CliError::Input(Faults(vec![fault(&file.display().to_string(), "file", "a file that can be read", &error.to_string(), "")]))
+        CliError::Input(Faults(vec![fault(
+            &file.display().to_string(),
+            "file",
+            "a file that can be read",
+            &error.to_string(),
+            "",
+        )]))
     }
 
     fn code(&self) -> (&'static str, u8) {

@@ -20,9 +20,7 @@ pub fn visible(text: &str) -> String {
         c.is_control() && c != '\n'
             || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{061c}')
     };
-    text.chars()
-        .map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() })
-        .collect()
+    text.chars().map(|c| if hidden(c) { c.escape_unicode().to_string() } else { c.to_string() }).collect()
 }
 
 /// One line of text from outside, cut at so many characters.

@@ -45,7 +45,9 @@ impl Progress {
         match event {
             Event::SubgoalOpened { subgoal, .. } => {
                 let bar = bars.add(ProgressBar::new_spinner());
-                if let Ok(style) = ProgressStyle::with_template("  {spinner} {prefix:14} {wide_msg} {elapsed:>5}") {
+                if let Ok(style) =
+                    ProgressStyle::with_template("  {spinner} {prefix:14} {wide_msg} {elapsed:>5}")
+                {
                     bar.set_style(style);
                 }
                 bar.set_prefix(subgoal.to_string());
@@ -54,7 +56,10 @@ impl Progress {
             }
             Event::CallIntended { subgoal, skill, attempt, .. } => {
                 if let Some(bar) = open.get(subgoal) {
-                    bar.set_message(format!("{skill}, attempt {attempt} of {}", state.spec(subgoal).attempts));
+                    bar.set_message(format!(
+                        "{skill}, attempt {attempt} of {}",
+                        state.spec(subgoal).attempts
+                    ));
                 }
             }
             Event::CallEnded { call, ended: Ended::Outcome { .. }, .. } => {
@@ -128,7 +133,7 @@ fn line(event: &Event, state: &State) -> Option<String> {
         Event::CallEnded { call, ended, .. } => {
             let failed = !matches!(ended, Ended::Outcome { .. });
             if failed { told(&of(call), words::ended(Some(ended))) } else { None }
-        },
+        }
         Event::VerdictGiven { call, judge, judgement, .. } => {
             told(&of(call), format!("{} {}", judge.name(), judged(judgement)?))
         }
@@ -136,17 +141,26 @@ fn line(event: &Event, state: &State) -> Option<String> {
             told(&of(call), format!("accepted: {} facts, {} artifacts", facts.len(), artifacts.len()))
         }
         Event::RemedyGiven { call, diagnosis, remedy } => {
-            let advice = remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
+            let advice =
+                remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
             told(&of(call), format!("diagnosis: {diagnosis}{advice}"))
         }
         Event::CriteriaEvaluated { subgoal, criteria } => {
             let unmet: Vec<&str> =
                 criteria.iter().filter(|state| !state.holds).map(|state| state.text.as_str()).collect();
-            if unmet.is_empty() { None } else { told(subgoal.as_str(), format!("not met yet: {}", unmet.join("; "))) }
+            if unmet.is_empty() {
+                None
+            } else {
+                told(subgoal.as_str(), format!("not met yet: {}", unmet.join("; ")))
+            }
         }
-        Event::AskOpened { subgoal, question } => told(subgoal.as_str(), format!("asks a person: {question}")),
+        Event::AskOpened { subgoal, question } => {
+            told(subgoal.as_str(), format!("asks a person: {question}"))
+        }
         Event::SubgoalClosed { subgoal, closing: Closing::Met } => told(subgoal.as_str(), "met".to_owned()),
-        Event::SubgoalClosed { subgoal, closing } => told(subgoal.as_str(), format!("not met: {}", words::closing(closing))),
+        Event::SubgoalClosed { subgoal, closing } => {
+            told(subgoal.as_str(), format!("not met: {}", words::closing(closing)))
+        }
         _ => None,
     }
 }

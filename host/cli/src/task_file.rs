@@ -61,7 +61,8 @@ fn read(root: &Section<'_>, folder: &Path, set: &[String]) -> Option<TaskFile> {
     let mut parameters: Map<String, Value> = root.map::<Value>("parameters").into_iter().collect();
     override_parameters(root, &mut parameters, set);
     let goal_text = goal.clone().unwrap_or_default();
-    let mut stages: Vec<Stage> = root.sections("stage").into_iter().filter_map(|stage| read_stage(stage, level)).collect();
+    let mut stages: Vec<Stage> =
+        root.sections("stage").into_iter().filter_map(|stage| read_stage(stage, level)).collect();
     if stages.is_empty() && !root.has("stage") {
         stages = vec![only_stage(&goal_text, level)];
     }
@@ -93,12 +94,13 @@ fn named(section: &Section<'_>, key: &str, name: &str) -> bool {
 }
 
 fn read_level(section: &Section<'_>, default: Level) -> Level {
-    let level = section.parsed("level", "\"self-checked\", \"independent\" or \"attested\"", |word| match word {
-        "self-checked" => Some(Level::SelfChecked),
-        "independent" => Some(Level::Independent),
-        "attested" => Some(Level::Attested),
-        _ => None,
-    });
+    let level =
+        section.parsed("level", "\"self-checked\", \"independent\" or \"attested\"", |word| match word {
+            "self-checked" => Some(Level::SelfChecked),
+            "independent" => Some(Level::Independent),
+            "attested" => Some(Level::Attested),
+            _ => None,
+        });
     level.unwrap_or(default)
 }
 
@@ -110,8 +112,12 @@ fn read_inputs(root: &Section<'_>, folder: &Path) -> Vec<(String, PathBuf)> {
         let file = full.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
         match std::fs::metadata(&full) {
             Ok(metadata) if metadata.is_file() => {}
-            Ok(_) => root.fault("inputs", &format!("a file for `{name}`"), &format!("a folder, {path:?}"), ""),
-            Err(error) => root.fault("inputs", &format!("a file for `{name}`"), &format!("{path:?}: {error}"), ""),
+            Ok(_) => {
+                root.fault("inputs", &format!("a file for `{name}`"), &format!("a folder, {path:?}"), "")
+            }
+            Err(error) => {
+                root.fault("inputs", &format!("a file for `{name}`"), &format!("{path:?}: {error}"), "")
+            }
         }
         if !is_relative_path(&file) {
             root.fault("inputs", "a file name without control characters", &format!("{file:?}"), "");
@@ -136,7 +142,12 @@ fn override_parameters(root: &Section<'_>, parameters: &mut Map<String, Value>, 
             Some(parameter) => *parameter = value,
             None => {
                 let known: Vec<&str> = parameters.keys().map(String::as_str).collect();
-                root.fault("parameters", &format!("a parameter of the task ({})", known.join(", ")), &format!("--set {item}"), "");
+                root.fault(
+                    "parameters",
+                    &format!("a parameter of the task ({})", known.join(", ")),
+                    &format!("--set {item}"),
+                    "",
+                );
             }
         }
     }
@@ -232,11 +243,18 @@ fn read_report(root: &Section<'_>, folder: &Path) -> ReportSpec {
     let text = section.get::<String>("text").and_then(|path| {
         let file = folder.join(&path);
         let read = std::fs::read_to_string(&file);
-        read.inspect_err(|error| section.fault("text", "a file with the report's text", &format!("{path:?}: {error}"), ""))
-            .ok()
+        read.inspect_err(|error| {
+            section.fault("text", "a file with the report's text", &format!("{path:?}: {error}"), "")
+        })
+        .ok()
     });
     for (offset, why) in text.as_deref().map(crate::report::check_template).unwrap_or_default() {
-        section.fault("text", "placeholders such as {{fact:de/summary#/kept}}", &format!("at byte {offset}: {why}"), "");
+        section.fault(
+            "text",
+            "placeholders such as {{fact:de/summary#/kept}}",
+            &format!("at byte {offset}: {why}"),
+            "",
+        );
     }
     section.close();
     ReportSpec { title, text }
@@ -260,7 +278,12 @@ fn check_order(root: &Section<'_>, task: &Task) {
         for subgoal in &stage.subgoals {
             for before in subgoal.after.iter().filter(|before| !ids.contains(before)) {
                 let found = format!("`{}` comes after `{before}`", subgoal.id);
-                root.fault("stage", &format!("a subgoal of the stage `{}`", stage.id), &found, "earlier stages come before anyway");
+                root.fault(
+                    "stage",
+                    &format!("a subgoal of the stage `{}`", stage.id),
+                    &found,
+                    "earlier stages come before anyway",
+                );
             }
         }
         if let Some(id) = on_a_cycle(stage) {
@@ -296,7 +319,9 @@ fn check_references(root: &Section<'_>, task: &Task, inputs: &[(String, PathBuf)
                     Reference::Artifact(path) if !comes_before(task, index, subgoal, path) => {
                         Some(("an artifact of a subgoal before this one, as \"<subgoal>/<path>\"", path))
                     }
-                    Reference::In(_) | Reference::Param(_) | Reference::Artifact(_) | Reference::Fact(..) => None,
+                    Reference::In(_) | Reference::Param(_) | Reference::Artifact(_) | Reference::Fact(..) => {
+                        None
+                    }
                 };
                 if let Some((expected, name)) = wrong {
                     root.fault("stage", expected, &format!("`{name}` in `{}` at {place}", subgoal.id), "");
@@ -308,7 +333,8 @@ fn check_references(root: &Section<'_>, task: &Task, inputs: &[(String, PathBuf)
 
 fn comes_before(task: &Task, stage: usize, subgoal: &SubgoalSpec, path: &str) -> bool {
     let Some((of, _)) = path.split_once('/') else { return false };
-    let earlier = task.stages[..stage].iter().flat_map(|stage| &stage.subgoals).any(|before| before.id.as_str() == of);
+    let earlier =
+        task.stages[..stage].iter().flat_map(|stage| &stage.subgoals).any(|before| before.id.as_str() == of);
     let mut todo: Vec<&SubgoalId> = subgoal.after.iter().collect();
     let mut seen = BTreeSet::new();
     while let Some(next) = todo.pop() {

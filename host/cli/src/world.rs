@@ -73,7 +73,10 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Storage(error) => error.into(),
-            StoreError::NoState { .. } | StoreError::NoRuns { .. } | StoreError::NoRun { .. } | StoreError::Ambiguous { .. } => {
+            StoreError::NoState { .. }
+            | StoreError::NoRuns { .. }
+            | StoreError::NoRun { .. }
+            | StoreError::Ambiguous { .. } => {
                 CliError::usage(error.to_string(), "`checkrein runs` lists them")
             }
             other => CliError::Storage(other.to_string()),

@@ -110,7 +110,8 @@ fn files(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
 
 fn read_expect(section: &Section<'_>, given: bool) -> Expect {
     let default = if given { Expect::Accepted } else { Expect::Outcome };
-    let words = "\"outcome\" or a failure kind; with a submission \"accepted\", \"rejected\" or a failure kind";
+    let words =
+        "\"outcome\" or a failure kind; with a submission \"accepted\", \"rejected\" or a failure kind";
     let expect = section.parsed("expect", words, |word| match (word, given) {
         ("accepted", true) => Some(Expect::Accepted),
         ("rejected", true) => Some(Expect::Rejected),

@@ -202,7 +202,9 @@ fn node(at: usize, kind: Kind) -> Node {
 
 fn table(table: &DeTable<'_>) -> Kind {
     let entries = table.iter();
-    Kind::Table(entries.map(|(key, value)| (key.get_ref().to_string(), key.span().start, convert(value))).collect())
+    Kind::Table(
+        entries.map(|(key, value)| (key.get_ref().to_string(), key.span().start, convert(value))).collect(),
+    )
 }
 
 fn convert(value: &Spanned<DeValue<'_>>) -> Node {
@@ -254,7 +256,8 @@ impl<'d> Section<'d> {
 
     /// Reports a fault at `key` (or at the section, if it has none such).
     pub fn fault(&self, key: &str, expected: &str, found: &str, mend: &str) {
-        let at = self.entries().iter().find(|(name, ..)| name == key).map_or(self.node.at, |(.., node)| node.at);
+        let at =
+            self.entries().iter().find(|(name, ..)| name == key).map_or(self.node.at, |(.., node)| node.at);
         self.document.push(at, &self.path_of(key), "semantics", expected, found, mend);
     }
 
@@ -369,7 +372,14 @@ impl<'d> Section<'d> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("remove it; known here: {}", known.join(", ")),
             };
-            self.document.push(*at, &self.path_of(name), "schema", "a known key", &format!("`{name}`"), &mend);
+            self.document.push(
+                *at,
+                &self.path_of(name),
+                "schema",
+                "a known key",
+                &format!("`{name}`"),
+                &mend,
+            );
         }
     }
 }

@@ -121,7 +121,10 @@ pub fn is_subject_pattern(text: &str) -> bool {
 pub fn is_relative_path(path: &str) -> bool {
     !path.is_empty()
         && path.split('/').all(|part| {
-            !part.is_empty() && part != "." && part != ".." && part.len() <= 255
+            !part.is_empty()
+                && part != "."
+                && part != ".."
+                && part.len() <= 255
                 && !part.chars().any(|c| c.is_control() || c == '\\')
         })
 }

@@ -217,7 +217,8 @@ pub fn read_limits(section: Section<'_>) -> LimitChanges {
 fn check_name(root: &Section<'_>, name: &str) -> bool {
     let good = is_segment(name) && name.len() <= 64 && !matches!(name, "planner" | "gateway");
     if !good {
-        let expected = "a name of letters, digits, `.`, `_`, `-`, at most 64 bytes, not `planner` or `gateway`";
+        let expected =
+            "a name of letters, digits, `.`, `_`, `-`, at most 64 bytes, not `planner` or `gateway`";
         root.fault("name", expected, &format!("{name:?}"), "");
     }
     good

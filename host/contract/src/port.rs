@@ -85,7 +85,11 @@ pub trait Guests: Send + Sync {
     fn execute(&self, setting: Setting, call: Call) -> BoxFuture<'_, Ran<Execution>>;
 
     /// Asks a verification; a failure means that it could not judge.
-    fn verify(&self, setting: Setting, submission: Submission) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>>;
+    fn verify(
+        &self,
+        setting: Setting,
+        submission: Submission,
+    ) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>>;
 
     /// Asks a recovery. It reaches no files and no facts, whatever the setting says.
     fn recover(&self, setting: Setting, mishap: Mishap) -> BoxFuture<'_, Ran<Advice>>;

@@ -68,7 +68,14 @@ pub fn check(state: &State, subgoal: &SubgoalId, raw: &Value) -> Result<Action, 
     Ok(action)
 }
 
-fn problem(stage: Stage, rule: &str, skill: &str, message: String, expected: Value, actual: Value) -> Problem {
+fn problem(
+    stage: Stage,
+    rule: &str,
+    skill: &str,
+    message: String,
+    expected: Value,
+    actual: Value,
+) -> Problem {
     Problem {
         stage,
         rule: rule.to_owned(),
@@ -93,7 +100,12 @@ fn parse(raw: &Value) -> Result<Action, Vec<Problem>> {
         Some(text) if !text.is_empty() => Ok(text.to_owned()),
         _ => {
             let actual = object.get(key).cloned().unwrap_or(json!("nothing"));
-            Err(wrong("field", &format!("the action lacks the text `{key}`"), json!(format!("a text `{key}`")), actual))
+            Err(wrong(
+                "field",
+                &format!("the action lacks the text `{key}`"),
+                json!(format!("a text `{key}`")),
+                actual,
+            ))
         }
     };
     match object.get("action").and_then(Value::as_str) {
@@ -134,8 +146,13 @@ fn check_schema(card: &ComponentCard, args: &Map<String, Value>) -> Result<(), V
         problem(Stage::Schema, "args", card.name(), message, expected, actual)
     };
     // The schema was checked when the component was loaded; if it is not one, no argument fits it.
-    let validator = jsonschema::draft202012::new(schema)
-        .map_err(|error| vec![wrong(format!("the argument schema is not one: {error}"), json!("a JSON Schema"), schema.clone())])?;
+    let validator = jsonschema::draft202012::new(schema).map_err(|error| {
+        vec![wrong(
+            format!("the argument schema is not one: {error}"),
+            json!("a JSON Schema"),
+            schema.clone(),
+        )]
+    })?;
     let problems: Vec<Problem> = validator
         .iter_errors(&instance)
         .take(20)
@@ -181,7 +198,13 @@ fn check_mode(state: &State, card: &ComponentCard, hold: &mut Hold<'_>) {
     }
 }
 
-fn check_spent(state: &State, subgoal: &SubgoalId, card: &ComponentCard, args: &Map<String, Value>, hold: &mut Hold<'_>) {
+fn check_spent(
+    state: &State,
+    subgoal: &SubgoalId,
+    card: &ComponentCard,
+    args: &Map<String, Value>,
+    hold: &mut Hold<'_>,
+) {
     if let Some(how) = state.goal(subgoal).spent.get(&digest(card.name(), args)) {
         let message = format!("the same call was already {how} in this subgoal");
         hold("repeated", message, json!("another skill or other arguments"), json!(args), None);

@@ -95,7 +95,11 @@ impl Names {
 }
 
 /// Evaluates the criteria over `facts`.
-pub fn evaluate(criteria: &[Criterion], facts: &Arc<dyn FactSource>, parameters: &Map<String, Value>) -> Vec<CriterionState> {
+pub fn evaluate(
+    criteria: &[Criterion],
+    facts: &Arc<dyn FactSource>,
+    parameters: &Map<String, Value>,
+) -> Vec<CriterionState> {
     let context = context(facts, parameters);
     let states = criteria.iter().map(|criterion| {
         let (holds, note) = match Program::compile(&criterion.check) {
@@ -140,7 +144,9 @@ fn declare(
         Cel::List(Arc::new(found.map(|fact| to_cel(&fact.content)).collect()))
     })?;
     let source = facts.clone();
-    context.add_function("count", move |prefix: Arc<String>| source.find(&prefix, None, u32::MAX).len() as i64)?;
+    context.add_function("count", move |prefix: Arc<String>| {
+        source.find(&prefix, None, u32::MAX).len() as i64
+    })?;
     let parameters = parameters.clone();
     context.add_function("param", move |name: Arc<String>| -> Result<Cel, ExecutionError> {
         let missing = || ExecutionError::function_error("param", format!("no parameter `{name}`"));
@@ -191,7 +197,8 @@ mod tests {
         }
         fn find(&self, prefix: &str, _: Option<&str>, limit: u32) -> Vec<Fact> {
             let all = [("de/gene/a", json!({ "q": 0.01 })), ("de/summary", json!({ "significant": 623 }))];
-            let found = all.into_iter().filter(|(subject, _)| subject.starts_with(prefix)).take(limit as usize);
+            let found =
+                all.into_iter().filter(|(subject, _)| subject.starts_with(prefix)).take(limit as usize);
             found
                 .map(|(subject, content)| Fact {
                     id: format!("{subject}@1"),

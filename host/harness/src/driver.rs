@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use checkrein_contract::event::{Event, Logged, RunStatus, Setup};
 use checkrein_contract::id::{CallId, RunId, SubgoalId, Timestamp};
-use checkrein_contract::port::{BoxFuture, Blobs, Guests, Log, NoObserver, Observer, StorageError};
+use checkrein_contract::port::{Blobs, BoxFuture, Guests, Log, NoObserver, Observer, StorageError};
 use tokio::task::JoinSet;
 
 use crate::due::due;
@@ -147,7 +147,8 @@ impl<L: Log> Driver<L> {
 
     fn feed(&mut self, inputs: &[Input]) -> Result<(), DriveError> {
         let at = self.world.clock.now().max(self.state.now);
-        let events: Vec<Event> = inputs.iter().flat_map(|input| advance(&mut self.state, input, at)).collect();
+        let events: Vec<Event> =
+            inputs.iter().flat_map(|input| advance(&mut self.state, input, at)).collect();
         if !events.is_empty() {
             // On disk before anything that follows from them is performed.
             let logged = self.log.append(&self.run, at, &events)?;
@@ -156,4 +157,3 @@ impl<L: Log> Driver<L> {
         Ok(())
     }
 }
-

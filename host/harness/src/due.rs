@@ -13,10 +13,11 @@ pub fn due(state: &State) -> Vec<Effect> {
     if state.ended.is_some() {
         return Vec::new();
     }
-    let opening = state.ready.iter().filter(|id| may_open(state, id)).map(|id| Effect::Resolve {
-        subgoal: id.clone(),
-        scope: state.scope(id).0,
-    });
+    let opening = state
+        .ready
+        .iter()
+        .filter(|id| may_open(state, id))
+        .map(|id| Effect::Resolve { subgoal: id.clone(), scope: state.scope(id).0 });
     let going_on = state.open.iter().filter_map(|id| effect_of(state, id));
     going_on.chain(opening).collect()
 }
@@ -42,10 +43,7 @@ fn effect_of(state: &State, id: &SubgoalId) -> Option<Effect> {
         Phase::Evaluating => Some(Effect::Evaluate { subgoal }),
         Phase::Sleeping(until) => Some(Effect::WaitUntil { subgoal, until: *until }),
         // What follows from these is decided by the core itself.
-        Phase::Waiting
-        | Phase::Checking(_)
-        | Phase::Ended(_)
-        | Phase::Closed(_) => None,
+        Phase::Waiting | Phase::Checking(_) | Phase::Ended(_) | Phase::Closed(_) => None,
     }
 }
 

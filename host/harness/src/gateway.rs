@@ -8,7 +8,9 @@
 
 use std::collections::BTreeSet;
 
-use checkrein_contract::event::{Binding, Draft, Ended, Event, FactEntry, Judge, Judgement, Reason, StoredArtifact};
+use checkrein_contract::event::{
+    Binding, Draft, Ended, Event, FactEntry, Judge, Judgement, Reason, StoredArtifact,
+};
 use checkrein_contract::id::{CallId, FactId, covers, is_subject};
 use checkrein_contract::interface::{Check, Finding, Level, Severity};
 use serde_json::{Value, json};
@@ -22,8 +24,9 @@ pub const TRIES: u32 = 2;
 pub fn judges(state: &State, call: &CallState) -> Vec<Judge> {
     let mut judges = vec![Judge::Own { name: call.skill.clone(), component: call.component }];
     let bound = bound(state, call);
-    let needs_network =
-        |judge: &&Judge| state.verifier(judge.name()).is_some_and(|card| !card.manifest.capabilities.network.is_empty());
+    let needs_network = |judge: &&Judge| {
+        state.verifier(judge.name()).is_some_and(|card| !card.manifest.capabilities.network.is_empty())
+    };
     let (with, without): (Vec<&Judge>, Vec<&Judge>) = bound.iter().partition(needs_network);
     judges.extend(without.into_iter().chain(with).cloned());
     judges
@@ -109,7 +112,8 @@ fn check_subjects(state: &State, call: &CallState, drafts: &[Draft], findings: &
         let place = format!("/facts/{index}/subject");
         if !is_subject(subject) {
             let message = format!("`{}` is not a subject", subject.escape_debug());
-            let expected = json!("segments of letters, digits, `.`, `_`, `-`, joined by `/`, at most 200 bytes");
+            let expected =
+                json!("segments of letters, digits, `.`, `_`, `-`, joined by `/`, at most 200 bytes");
             findings.push(finding("subject", message, expected, json!(subject), place));
         } else if !granted.iter().any(|pattern| covers(pattern, subject)) {
             let message = format!("`{}` may not write facts on `{subject}`", call.skill);
@@ -135,8 +139,16 @@ fn check_sources(state: &State, call: &CallState, drafts: &[Draft], findings: &m
     };
     for (index, draft) in drafts.iter().enumerate().filter(|(_, draft)| !resolves(&draft.source)) {
         let message = format!("the source of `{}` does not resolve", draft.subject);
-        let expected = json!("an input under /in, an artifact under /artifacts, a fact in scope, or a URL that this call fetched");
-        findings.push(finding("source", message, expected, json!(draft.source), format!("/facts/{index}/source")));
+        let expected = json!(
+            "an input under /in, an artifact under /artifacts, a fact in scope, or a URL that this call fetched"
+        );
+        findings.push(finding(
+            "source",
+            message,
+            expected,
+            json!(draft.source),
+            format!("/facts/{index}/source"),
+        ));
     }
 }
 
@@ -176,7 +188,13 @@ fn contradictions(state: &State, id: &CallId) -> (Vec<Finding>, Vec<Event>) {
 }
 
 /// What a draft supersedes is the current fact on its subject, and came from the same skill.
-fn check_supersedes(state: &State, call: &CallState, index: usize, draft: &Draft, findings: &mut Vec<Finding>) {
+fn check_supersedes(
+    state: &State,
+    call: &CallState,
+    index: usize,
+    draft: &Draft,
+    findings: &mut Vec<Finding>,
+) {
     let Some(supersedes) = &draft.supersedes else { return };
     let current = state.current.get(&draft.subject).map(|id| &state.facts[id]);
     let good = current.is_some_and(|current| {
@@ -185,7 +203,13 @@ fn check_supersedes(state: &State, call: &CallState, index: usize, draft: &Draft
     if !good {
         let message = format!("`{supersedes}` is not the current fact of this skill on `{}`", draft.subject);
         let expected = json!(current.map(|current| current.entry.id.as_str()));
-        findings.push(finding("supersedes", message, expected, json!(supersedes), format!("/facts/{index}/supersedes")));
+        findings.push(finding(
+            "supersedes",
+            message,
+            expected,
+            json!(supersedes),
+            format!("/facts/{index}/supersedes"),
+        ));
     }
 }
 
@@ -204,7 +228,13 @@ pub fn admit(state: &State, id: &CallId) -> Result<Vec<FactEntry>, (Judgement, V
     let paths = artifacts.iter().map(|artifact| (&artifact.path, "artifact"));
     for (what, kind) in subjects.chain(paths).filter(|(what, _)| !named.contains(what.as_str())) {
         let message = format!("the {kind} `{what}` is named in no check");
-        findings.push(finding("unchecked", message, json!("at least one check"), json!("none"), what.clone()));
+        findings.push(finding(
+            "unchecked",
+            message,
+            json!("at least one check"),
+            json!("none"),
+            what.clone(),
+        ));
     }
     if !findings.is_empty() {
         return Err((Judgement::Rejected { checks: Vec::new(), findings }, events));

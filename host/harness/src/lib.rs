@@ -32,7 +32,7 @@ pub mod reference;
 pub mod state;
 pub mod step;
 
-pub use driver::{Driver, DriveError};
+pub use driver::{DriveError, Driver};
 pub use due::due;
 pub use effect::{Effect, Input};
 pub use state::State;

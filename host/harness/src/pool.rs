@@ -22,7 +22,8 @@ impl PoolView {
     pub fn new<'f>(facts: impl IntoIterator<Item = &'f PoolFact>, contents: Contents) -> Self {
         let mut current = BTreeMap::<String, PoolFact>::new();
         for fact in facts {
-            let newer = current.get(&fact.entry.subject).is_none_or(|other| other.entry.version < fact.entry.version);
+            let newer =
+                current.get(&fact.entry.subject).is_none_or(|other| other.entry.version < fact.entry.version);
             if newer {
                 current.insert(fact.entry.subject.clone(), fact.clone());
             }
@@ -42,7 +43,9 @@ impl PoolView {
     fn read(&self, fact: &PoolFact) -> Option<Fact> {
         self.contents
             .fact(fact)
-            .inspect_err(|error| tracing::error!(fact = %fact.entry.id, %error, "a fact's content cannot be read"))
+            .inspect_err(
+                |error| tracing::error!(fact = %fact.entry.id, %error, "a fact's content cannot be read"),
+            )
             .ok()
     }
 }

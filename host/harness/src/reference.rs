@@ -109,7 +109,9 @@ pub fn resolve(args: &Map<String, Value>, lookup: &dyn Lookup) -> Result<Map<Str
     let mut problems = Vec::new();
     let resolved = args
         .iter()
-        .map(|(key, value)| (key.clone(), resolve_value(value, &format!("/{}", escape(key)), lookup, &mut problems)))
+        .map(|(key, value)| {
+            (key.clone(), resolve_value(value, &format!("/{}", escape(key)), lookup, &mut problems))
+        })
         .collect();
     if problems.is_empty() { Ok(resolved) } else { Err(problems) }
 }
@@ -152,12 +154,17 @@ fn resolve_one(reference: &Reference, lookup: &dyn Lookup) -> Result<Value, (Str
         Reference::Param(name) => lookup
             .parameter(name)
             .ok_or_else(|| (format!("there is no parameter `{name}`"), json!("a parameter of the task"))),
-        Reference::Artifact(path) if lookup.has_artifact(path) => Ok(Value::String(format!("/artifacts/{path}"))),
-        Reference::Artifact(path) => {
-            Err((format!("the artifact `{path}` is not in scope"), json!("an accepted artifact of a subgoal before this one")))
+        Reference::Artifact(path) if lookup.has_artifact(path) => {
+            Ok(Value::String(format!("/artifacts/{path}")))
         }
+        Reference::Artifact(path) => Err((
+            format!("the artifact `{path}` is not in scope"),
+            json!("an accepted artifact of a subgoal before this one"),
+        )),
         Reference::Fact(subject, pointer) => {
-            let missing = || (format!("no fact on `{subject}` is in scope"), json!("a fact of a subgoal before this one"));
+            let missing = || {
+                (format!("no fact on `{subject}` is in scope"), json!("a fact of a subgoal before this one"))
+            };
             let fact = lookup.fact(subject).ok_or_else(missing)?;
             let nothing = || (format!("`{}` has nothing at `{pointer}`", fact.id), fact.content.clone());
             fact.content.pointer(pointer).cloned().ok_or_else(nothing)
@@ -200,7 +207,9 @@ fn parse(value: &Value) -> Option<Result<Reference, String>> {
             }
             Some(_) => Err("`pointer` is a JSON Pointer such as \"/a/b\"".to_owned()),
         },
-        other => Err(format!("there is no reference `{other}`; there are `$in`, `$param`, `$fact`, `$artifact`")),
+        other => {
+            Err(format!("there is no reference `{other}`; there are `$in`, `$param`, `$fact`, `$artifact`"))
+        }
     })
 }
 
@@ -214,7 +223,10 @@ fn walk(value: &Value, pointer: String, visit: &mut dyn FnMut(&Value, &str) -> b
             map.iter().for_each(|(key, value)| walk(value, format!("{pointer}/{}", escape(key)), visit));
         }
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, value)| walk(value, format!("{pointer}/{index}"), visit));
+            items
+                .iter()
+                .enumerate()
+                .for_each(|(index, value)| walk(value, format!("{pointer}/{index}"), visit));
         }
         _ => {}
     }
@@ -251,14 +263,20 @@ mod tests {
 
     #[test]
     fn each_kind_resolves() {
-        let given = args(json!({ "a": { "$in": "counts" }, "b": [{ "$param": "alpha" }], "c": { "$artifact": "de/de.csv" }, "d": 1 }));
+        let given = args(
+            json!({ "a": { "$in": "counts" }, "b": [{ "$param": "alpha" }], "c": { "$artifact": "de/de.csv" }, "d": 1 }),
+        );
         let resolved = resolve(&given, &World).unwrap();
-        assert_eq!(Value::Object(resolved), json!({ "a": "/in/c.tsv", "b": [0.05], "c": "/artifacts/de/de.csv", "d": 1 }));
+        assert_eq!(
+            Value::Object(resolved),
+            json!({ "a": "/in/c.tsv", "b": [0.05], "c": "/artifacts/de/de.csv", "d": 1 })
+        );
     }
 
     #[test]
     fn all_that_do_not_resolve_are_told_with_their_place() {
-        let given = args(json!({ "a": { "$in": "x" }, "b": { "c": { "$fact": "s" } }, "d": { "$params": "alpha" } }));
+        let given =
+            args(json!({ "a": { "$in": "x" }, "b": { "c": { "$fact": "s" } }, "d": { "$params": "alpha" } }));
         let problems = resolve(&given, &World).unwrap_err();
         let places: Vec<_> = problems.iter().map(|problem| problem.location.clone().unwrap()).collect();
         assert_eq!(places, ["/a", "/b/c", "/d"]);

@@ -115,7 +115,10 @@ pub struct CallState {
 impl CallState {
     /// How often this judge could not judge the submission.
     pub fn unavailable(&self, judge: &Judge) -> u32 {
-        let by = self.verdicts.iter().filter(|(who, what)| who == judge && matches!(what, Judgement::Unavailable { .. }));
+        let by = self
+            .verdicts
+            .iter()
+            .filter(|(who, what)| who == judge && matches!(what, Judgement::Unavailable { .. }));
         by.count() as u32
     }
 }
@@ -236,7 +239,9 @@ impl State {
     /// The facts that came out of a subgoal and count for it: those of its level or above.
     pub fn counted(&self, id: &SubgoalId) -> impl Iterator<Item = &PoolFact> {
         let level = self.spec(id).level;
-        self.facts.values().filter(move |fact| self.calls[&fact.call].subgoal == *id && fact.entry.level >= level)
+        self.facts
+            .values()
+            .filter(move |fact| self.calls[&fact.call].subgoal == *id && fact.entry.level >= level)
     }
 
     /// The subgoals whose facts and artifacts a subgoal can read: those of earlier stages, and
@@ -257,7 +262,8 @@ impl State {
     /// The scope of a subgoal if it opened now: current facts, and calls with artifacts.
     pub fn scope(&self, id: &SubgoalId) -> (Vec<FactId>, Vec<CallId>) {
         let before = self.before(id);
-        let facts = self.current.values().filter(|fact| before.contains(&self.calls[&self.facts[fact].call].subgoal));
+        let facts =
+            self.current.values().filter(|fact| before.contains(&self.calls[&self.facts[fact].call].subgoal));
         let calls = before.iter().flat_map(|subgoal| self.accepted(subgoal));
         let with_artifacts = calls.filter(|(_, call)| !call.artifacts.is_empty());
         (facts.cloned().collect(), with_artifacts.map(|(id, _)| id.clone()).collect())
@@ -370,7 +376,8 @@ impl State {
     fn enter(&mut self) {
         self.entered = true;
         let subgoals = &self.stages()[self.stage].subgoals;
-        self.ready = subgoals.iter().filter(|spec| spec.after.is_empty()).map(|spec| spec.id.clone()).collect();
+        self.ready =
+            subgoals.iter().filter(|spec| spec.after.is_empty()).map(|spec| spec.id.clone()).collect();
     }
 
     fn intend(&mut self, event: &Event) {
@@ -477,7 +484,10 @@ impl State {
             let goal = &self.goals[&next];
             let waits = goal.phase == Phase::Waiting && goal.at.0 == self.stage;
             // Ready to open if all are met; ready to be closed as blocked if this one is not.
-            if waits && (*closing != Closing::Met || self.spec(&next).after.iter().all(|before| self.is_met(before))) {
+            if waits
+                && (*closing != Closing::Met
+                    || self.spec(&next).after.iter().all(|before| self.is_met(before)))
+            {
                 self.ready.insert(next);
             }
         }
@@ -509,4 +519,3 @@ impl Goal {
         matches!(self.phase, Phase::Closed(_))
     }
 }
-

@@ -1,11 +1,11 @@
 //! What follows from an input: the decisions of both loops, as a pure function.
 
+use checkrein_contract::Digest;
 use checkrein_contract::event::{Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus};
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::{LimitKey, Used};
 use checkrein_contract::task::{Budget, REFUSALS_MAX};
-use checkrein_contract::Digest;
 use serde_json::{Value, json};
 
 use crate::action::{self, Action};
@@ -49,7 +49,9 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
         Input::Proposed { subgoal, action } if is_planning(&state.goal(subgoal).phase) => {
             vec![Event::ActionProposed { subgoal: subgoal.clone(), action: action.clone() }]
         }
-        Input::Executed { call, ended, used, log } if *phase_of(state, call) == Phase::Calling(call.clone()) => {
+        Input::Executed { call, ended, used, log }
+            if *phase_of(state, call) == Phase::Calling(call.clone()) =>
+        {
             executed(call, ended, used, *log)
         }
         Input::Judged { call, judge, judgement, used }
@@ -66,7 +68,11 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
             if matches!(phase_of(state, call), Phase::Recovering(of) if of == call)
                 || *phase_of(state, call) == Phase::Evaluated =>
         {
-            vec![Event::RemedyGiven { call: call.clone(), diagnosis: diagnosis.clone(), remedy: remedy.clone() }]
+            vec![Event::RemedyGiven {
+                call: call.clone(),
+                diagnosis: diagnosis.clone(),
+                remedy: remedy.clone(),
+            }]
         }
         Input::TimerReached { subgoal } if matches!(state.goal(subgoal).phase, Phase::Sleeping(_)) => {
             vec![Event::TimerReached { subgoal: subgoal.clone() }]
@@ -128,7 +134,8 @@ fn opened(
 }
 
 fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[checkrein_contract::event::Assessed]) -> Closing {
-    let said: Vec<String> = assessed.iter().map(|skill| format!("{}: {}", skill.skill, skill.reason)).collect();
+    let said: Vec<String> =
+        assessed.iter().map(|skill| format!("{}: {}", skill.skill, skill.reason)).collect();
     let detail = match (&state.spec(subgoal).skill, said.is_empty()) {
         (Some(name), true) => format!("the skill `{name}` is not loaded"),
         (None, true) => "no term of any skill occurs in the goal".to_owned(),
@@ -183,7 +190,8 @@ fn strategy(state: &State) -> Vec<Event> {
         return vec![evaluated];
     }
     let asks = |id: &&SubgoalId| matches!(state.goal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
-    let status = if unmet.iter().any(|id| asks(&id)) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
+    let status =
+        if unmet.iter().any(|id| asks(&id)) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
     let names: Vec<&str> = unmet.iter().map(|id| id.as_str()).collect();
     let reason = format!("stage `{}` was not met: {}", stage.id, names.join(", "));
     vec![evaluated, Event::RunEnded { status, reason }]
@@ -228,9 +236,16 @@ fn ask(id: &SubgoalId, question: String) -> Vec<Event> {
 }
 
 /// The intent, logged before the effect, with what the call may use set aside.
-fn intend(state: &State, id: &SubgoalId, goal: &Goal, skill: &str, args: serde_json::Map<String, Value>) -> Vec<Event> {
+fn intend(
+    state: &State,
+    id: &SubgoalId,
+    goal: &Goal,
+    skill: &str,
+    args: serde_json::Map<String, Value>,
+) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
-    let reserved = match reserve(state, id, card.limits.get(LimitKey::Fuel), card.limits.get(LimitKey::Wall)) {
+    let reserved = match reserve(state, id, card.limits.get(LimitKey::Fuel), card.limits.get(LimitKey::Wall))
+    {
         Ok(reserved) => reserved,
         Err(budget) => return vec![close(id, Closing::BudgetUsed { budget })],
     };

@@ -9,8 +9,8 @@ use checkrein_contract::Digest;
 use checkrein_contract::event::{Binding, ComponentCard, Event, Logged, RunStatus, Setup};
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::interface::{
-    Advice, Assessment, Call, Check, DraftFact, Failure, FailureKind, Finding, Level, Mishap, Outcome, Remedy,
-    Severity, Subgoal, Submission, Verdict,
+    Advice, Assessment, Call, Check, DraftFact, Failure, FailureKind, Finding, Level, Mishap, Outcome,
+    Remedy, Severity, Subgoal, Submission, Verdict,
 };
 use checkrein_contract::limits::{Limits, Used};
 use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
@@ -166,7 +166,9 @@ pub(crate) fn card(name: &str, kind: Kind) -> ComponentCard {
             requires: Vec::new(),
             locks: Vec::new(),
             terms: vec!["goal".to_owned()],
-            args: Some(json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "additionalProperties": false })),
+            args: Some(
+                json!({ "type": "object", "properties": { "x": { "type": "integer" } }, "additionalProperties": false }),
+            ),
             capabilities: Capabilities::default(),
         },
         limits: Limits::default(),
@@ -199,7 +201,12 @@ pub(crate) fn setup(subgoals: Vec<SubgoalSpec>) -> Setup {
             goal: "g".to_owned(),
             mode: Mode::ReadOnly,
             seed: 0,
-            inputs: vec![InputFile { name: "in".to_owned(), file: "in.csv".to_owned(), digest: Digest::of("in"), bytes: 2 }],
+            inputs: vec![InputFile {
+                name: "in".to_owned(),
+                file: "in.csv".to_owned(),
+                digest: Digest::of("in"),
+                bytes: 2,
+            }],
             parameters: Map::new(),
             budget: Budget::default(),
             stages: vec![Stage { id: "stage".into(), title: None, budget: Budget::default(), subgoals }],

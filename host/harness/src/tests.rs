@@ -30,9 +30,23 @@ fn what_is_verified_becomes_a_fact() {
     assert_eq!(
         ended.kinds(),
         [
-            "run-started", "restore-point-set", "stage-entered", "subgoal-opened", "skills-assessed", "action-proposed",
-            "call-intended", "budget-reserved", "call-ended", "budget-settled", "verdict-given", "verdict-given",
-            "outcome-accepted", "criteria-evaluated", "subgoal-closed", "stage-evaluated", "run-ended",
+            "run-started",
+            "restore-point-set",
+            "stage-entered",
+            "subgoal-opened",
+            "skills-assessed",
+            "action-proposed",
+            "call-intended",
+            "budget-reserved",
+            "call-ended",
+            "budget-settled",
+            "verdict-given",
+            "verdict-given",
+            "outcome-accepted",
+            "criteria-evaluated",
+            "subgoal-closed",
+            "stage-evaluated",
+            "run-ended",
         ]
     );
     assert_eq!(ended.state.facts[&"s/a@1".into()].entry.level, Level::SelfChecked);
@@ -59,7 +73,8 @@ fn criteria_count_facts_of_their_level_only() {
 #[test]
 fn a_remedy_is_the_next_attempt() {
     let mut script = good();
-    script.execute = VecDeque::from([failure(FailureKind::InvalidArgs), outcome(vec![draft("s/a", json!(1))])]).into();
+    script.execute =
+        VecDeque::from([failure(FailureKind::InvalidArgs), outcome(vec![draft("s/a", json!(1))])]).into();
     script.recover = VecDeque::from([advises(Remedy::RetryWith(json!({ "x": 7 })))]).into();
     let guests = Arc::new(script);
     let ended = run(&guests, setup(vec![subgoal("one")]));
@@ -75,7 +90,8 @@ fn attempts_are_used_up_by_failures_limits_and_traps() {
     let mut script = good();
     let hit = LimitHit { limit: "fuel".to_owned(), allowed: 1, used: 1 };
     script.execute =
-        VecDeque::from([failure(FailureKind::Unavailable), End::Limited(hit), End::Trapped("t".to_owned())]).into();
+        VecDeque::from([failure(FailureKind::Unavailable), End::Limited(hit), End::Trapped("t".to_owned())])
+            .into();
     script.recover = VecDeque::from([advises(Remedy::RetryAfter(60_000))]).into();
     let guests = Arc::new(script);
     let ended = run(&guests, setup(vec![subgoal("one")]));
@@ -105,7 +121,9 @@ fn the_same_reason_twice_ends_the_subgoal() {
     script.verify.get_mut().unwrap().insert(component("skill"), VecDeque::from([finds("sign")]));
     script.recover = VecDeque::from([advises(Remedy::RetryWith(json!({ "x": 1 })))]).into();
     let ended = run(&Arc::new(script), setup(vec![subgoal("one")]));
-    assert!(matches!(closing(&ended.state, "one"), Closing::SameReason { reasons } if reasons[0].rule == "sign"));
+    assert!(
+        matches!(closing(&ended.state, "one"), Closing::SameReason { reasons } if reasons[0].rule == "sign")
+    );
 }
 
 #[test]
@@ -129,7 +147,9 @@ fn a_verification_that_cannot_judge_never_passes_and_uses_no_attempt() {
     script.verify.get_mut().unwrap().insert(component("verifier"), VecDeque::from([cannot_judge()]));
     let guests = Arc::new(script);
     let ended = run(&guests, with_verifier(setup(vec![subgoal("one")])));
-    assert!(matches!(closing(&ended.state, "one"), Closing::Unverified { verifier, .. } if verifier == "verifier"));
+    assert!(
+        matches!(closing(&ended.state, "one"), Closing::Unverified { verifier, .. } if verifier == "verifier")
+    );
     assert!(ended.state.facts.is_empty());
     assert_eq!(ended.state.goal(&"one".into()).attempts, 0);
     assert_eq!(guests.verified.lock().unwrap().len(), 3);
@@ -138,7 +158,11 @@ fn a_verification_that_cannot_judge_never_passes_and_uses_no_attempt() {
 #[test]
 fn a_verification_that_can_judge_the_second_time_is_heard() {
     let mut script = good();
-    script.verify.get_mut().unwrap().insert(component("skill"), VecDeque::from([cannot_judge(), checks(&["s/a"])]));
+    script
+        .verify
+        .get_mut()
+        .unwrap()
+        .insert(component("skill"), VecDeque::from([cannot_judge(), checks(&["s/a"])]));
     let ended = run(&Arc::new(script), setup(vec![subgoal("one")]));
     assert_eq!(ended.status, RunStatus::Done);
 }
@@ -150,7 +174,9 @@ fn silence_is_not_agreement() {
     let ended = run(&Arc::new(script), setup(vec![subgoal("one")]));
     assert!(ended.state.facts.is_empty());
     let unchecked = |observation: &Observation| match observation {
-        Observation::Rejected(_, _, findings) => findings[0].rule == "unchecked" && findings[0].location.as_deref() == Some("s/b"),
+        Observation::Rejected(_, _, findings) => {
+            findings[0].rule == "unchecked" && findings[0].location.as_deref() == Some("s/b")
+        }
         _ => false,
     };
     assert!(ended.state.goal(&"one".into()).observations.iter().any(unchecked));
@@ -161,10 +187,31 @@ fn the_gateway_has_checks_of_its_own() {
     let bad = [
         (draft("other/a", json!(1)), "subject-granted"),
         (draft("s/..", json!(1)), "subject"),
-        (checkrein_contract::interface::DraftFact { source: "/in/none.csv".to_owned(), ..draft("s/a", json!(1)) }, "source"),
-        (checkrein_contract::interface::DraftFact { source: "https://example.org/".to_owned(), ..draft("s/a", json!(1)) }, "source"),
-        (checkrein_contract::interface::DraftFact { kind: "opinion".to_owned(), ..draft("s/a", json!(1)) }, "evidence"),
-        (checkrein_contract::interface::DraftFact { supersedes: Some("s/a@1".to_owned()), ..draft("s/a", json!(1)) }, "supersedes"),
+        (
+            checkrein_contract::interface::DraftFact {
+                source: "/in/none.csv".to_owned(),
+                ..draft("s/a", json!(1))
+            },
+            "source",
+        ),
+        (
+            checkrein_contract::interface::DraftFact {
+                source: "https://example.org/".to_owned(),
+                ..draft("s/a", json!(1))
+            },
+            "source",
+        ),
+        (
+            checkrein_contract::interface::DraftFact { kind: "opinion".to_owned(), ..draft("s/a", json!(1)) },
+            "evidence",
+        ),
+        (
+            checkrein_contract::interface::DraftFact {
+                supersedes: Some("s/a@1".to_owned()),
+                ..draft("s/a", json!(1))
+            },
+            "supersedes",
+        ),
     ];
     for (draft, rule) in bad {
         let mut script = good();
@@ -172,7 +219,9 @@ fn the_gateway_has_checks_of_its_own() {
         let guests = Arc::new(script);
         let ended = run(&guests, setup(vec![subgoal("one")]));
         let rejected = |(_, event): &(_, Event)| match event {
-            Event::OutcomeRejected { reasons, .. } => reasons.iter().any(|reason| reason.verifier == "gateway" && reason.rule == rule),
+            Event::OutcomeRejected { reasons, .. } => {
+                reasons.iter().any(|reason| reason.verifier == "gateway" && reason.rule == rule)
+            }
             _ => false,
         };
         assert!(ended.events.iter().any(rejected), "{rule}");
@@ -183,7 +232,8 @@ fn the_gateway_has_checks_of_its_own() {
 #[test]
 fn other_content_on_a_subject_is_a_contradiction() {
     let mut script = good();
-    script.execute = VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/a", json!(2))])]).into();
+    script.execute =
+        VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/a", json!(2))])]).into();
     let mut second = subgoal("two");
     second.after = vec!["one".into()];
     let ended = run(&Arc::new(script), setup(vec![subgoal("one"), second]));
@@ -194,7 +244,8 @@ fn other_content_on_a_subject_is_a_contradiction() {
 #[test]
 fn a_task_may_allow_contradictions_and_both_are_kept() {
     let mut script = good();
-    script.execute = VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/a", json!(2))])]).into();
+    script.execute =
+        VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/a", json!(2))])]).into();
     let mut second = subgoal("two");
     second.after = vec!["one".into()];
     let mut setup = setup(vec![subgoal("one"), second]);
@@ -257,7 +308,8 @@ fn budgets_are_never_passed() {
 #[test]
 fn fuel_is_reserved_from_what_is_left_and_given_back() {
     let mut script = good();
-    script.execute = VecDeque::from([failure(FailureKind::Unavailable), outcome(vec![draft("s/a", json!(1))])]).into();
+    script.execute =
+        VecDeque::from([failure(FailureKind::Unavailable), outcome(vec![draft("s/a", json!(1))])]).into();
     script.recover = VecDeque::from([advises(Remedy::RetryAfter(1))]).into();
     let mut setup = setup(vec![subgoal("one")]);
     setup.task.budget = Budget { fuel: Some(25), ..Budget::default() };
@@ -306,7 +358,8 @@ fn a_score_of_nothing_is_no_skill() {
 #[test]
 fn concurrent_subgoals_do_not_see_each_other() {
     let mut script = good();
-    script.execute = VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/b", json!(1))])]).into();
+    script.execute =
+        VecDeque::from([outcome(vec![draft("s/a", json!(1))]), outcome(vec![draft("s/b", json!(1))])]).into();
     let verdict = VecDeque::from([checks(&["s/a", "s/b"])]);
     script.verify.get_mut().unwrap().insert(component("skill"), verdict);
     let (mut one, mut two) = (subgoal("one"), subgoal("two"));

@@ -12,8 +12,7 @@ use serde_json::{Value, json};
 
 use crate::bindings::{recovery, trigger, types as guest};
 use crate::stop::Stop;
-
-pub(crate) use json::excerpt;
+use crate::text::excerpt;
 
 /// Why something that a guest returned is not taken.
 #[derive(Debug)]
@@ -60,13 +59,27 @@ impl Acceptor<'_> {
         self.count(LimitKey::WorkFiles, raw.artifacts.len())?;
         self.size(size::outcome(&raw))?;
         let content = self.json("/content", &raw.content)?;
-        let facts = raw.facts.into_iter().enumerate().map(|(at, fact)| self.draft(at, fact)).collect::<Accepted<_>>()?;
-        let artifacts: Vec<_> =
-            raw.artifacts.into_iter().enumerate().map(|(at, file)| self.artifact(at, file)).collect::<Accepted<_>>()?;
+        let facts = raw
+            .facts
+            .into_iter()
+            .enumerate()
+            .map(|(at, fact)| self.draft(at, fact))
+            .collect::<Accepted<_>>()?;
+        let artifacts: Vec<_> = raw
+            .artifacts
+            .into_iter()
+            .enumerate()
+            .map(|(at, file)| self.artifact(at, file))
+            .collect::<Accepted<_>>()?;
         for (at, artifact) in artifacts.iter().enumerate() {
             if artifacts[..at].iter().any(|earlier| earlier.path == artifact.path) {
                 let place = format!("/artifacts/{at}/path");
-                return self.refuse("artifact-path", &place, "each file named once".into(), json!(artifact.path));
+                return self.refuse(
+                    "artifact-path",
+                    &place,
+                    "each file named once".into(),
+                    json!(artifact.path),
+                );
             }
         }
         Ok(ours::Outcome { content, facts, artifacts })
@@ -75,7 +88,12 @@ impl Acceptor<'_> {
     fn draft(&self, at: usize, raw: guest::DraftFact) -> Accepted<ours::DraftFact> {
         if !is_subject(&raw.subject) {
             let expected = "segments of letters, digits, `.`, `_`, `-` joined by `/`, at most 200 bytes";
-            return self.refuse("subject", &format!("/facts/{at}/subject"), expected.into(), json!(raw.subject));
+            return self.refuse(
+                "subject",
+                &format!("/facts/{at}/subject"),
+                expected.into(),
+                json!(raw.subject),
+            );
         }
         let content = self.json(&format!("/facts/{at}/content"), &raw.content)?;
         Ok(ours::DraftFact {
@@ -90,7 +108,12 @@ impl Acceptor<'_> {
     fn artifact(&self, at: usize, raw: guest::Artifact) -> Accepted<ours::Artifact> {
         if !is_relative_path(&raw.path) {
             let place = format!("/artifacts/{at}/path");
-            return self.refuse("artifact-path", &place, "a path relative to `/work`".into(), json!(raw.path));
+            return self.refuse(
+                "artifact-path",
+                &place,
+                "a path relative to `/work`".into(),
+                json!(raw.path),
+            );
         }
         Ok(ours::Artifact { path: raw.path, title: raw.title, media_type: raw.media_type })
     }
@@ -117,8 +140,12 @@ impl Acceptor<'_> {
             let expected = "at least one check or finding: silence is no agreement";
             return self.refuse("verdict-empty", "", expected.into(), json!([]));
         }
-        let findings =
-            raw.findings.into_iter().enumerate().map(|(at, one)| self.finding(at, one)).collect::<Accepted<_>>()?;
+        let findings = raw
+            .findings
+            .into_iter()
+            .enumerate()
+            .map(|(at, one)| self.finding(at, one))
+            .collect::<Accepted<_>>()?;
         let checks = raw
             .checks
             .into_iter()
@@ -154,7 +181,9 @@ impl Acceptor<'_> {
     pub(crate) fn advice(&self, raw: recovery::Advice) -> Accepted<ours::Advice> {
         self.size(size::advice(&raw))?;
         let remedy = match raw.remedy {
-            guest::Remedy::RetryWith(args) => ours::Remedy::RetryWith(self.object("/remedy/retry-with", &args)?),
+            guest::Remedy::RetryWith(args) => {
+                ours::Remedy::RetryWith(self.object("/remedy/retry-with", &args)?)
+            }
             guest::Remedy::RetryAfter(millis) => ours::Remedy::RetryAfter(millis),
             guest::Remedy::UseSkill(name) if !is_segment(&name) => {
                 return self.refuse("remedy", "/remedy/use-skill", "the name of a skill".into(), json!(name));
@@ -191,7 +220,8 @@ impl Acceptor<'_> {
     }
 
     fn json(&self, place: &str, text: &str) -> Accepted<Value> {
-        json::parse(text).or_else(|wrong| self.refuse("json", place, wrong.expected.into(), json!(wrong.found)))
+        json::parse(text)
+            .or_else(|wrong| self.refuse("json", place, wrong.expected.into(), json!(wrong.found)))
     }
 
     fn size(&self, bytes: usize) -> Accepted<()> {
@@ -206,7 +236,7 @@ impl Acceptor<'_> {
     /// Refuses what stands at `place`.
     pub(crate) fn refuse<T>(&self, rule: &str, place: &str, expected: Value, actual: Value) -> Accepted<T> {
         let wanted = expected.as_str().map_or_else(|| expected.to_string(), str::to_owned);
-        let found = json::excerpt(&actual.to_string());
+        let found = excerpt(&actual.to_string());
         Err(Refused::Problem(Box::new(Problem {
             stage: Stage::Structure,
             rule: rule.to_owned(),

@@ -57,7 +57,9 @@ impl Cache {
             tracing::debug!(%name, "a cached entry does not match its MAC; it is not used");
             return None;
         }
-        load(engine, &path).map_err(|error| tracing::debug!(%name, %error, "a cached entry does not load")).ok()
+        load(engine, &path)
+            .map_err(|error| tracing::debug!(%name, %error, "a cached entry does not load"))
+            .ok()
     }
 
     /// Keeps compiled code.
@@ -121,7 +123,10 @@ fn mac_name(name: &str) -> String {
 }
 
 /// Maps code that was checked.
-#[allow(unsafe_code, reason = "the one way to load compiled code; its MAC says that this user's host compiled it")]
+#[allow(
+    unsafe_code,
+    reason = "the one way to load compiled code; its MAC says that this user's host compiled it"
+)]
 fn load(engine: &Engine, path: &str) -> wasmtime::Result<Compiled> {
     // SAFETY: the contents were made by `Compiled::serialize` of this version with these settings
     // on this CPU: the MAC covers them and the name, which covers all three. The file behind the

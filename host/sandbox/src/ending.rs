@@ -7,6 +7,7 @@ use wasmtime_wasi::{I32Exit, ResourceTableError};
 
 use crate::limiter::Limiter;
 use crate::stop::Stop;
+use crate::text::one_line;
 
 /// Functions of the guest that a trap's message names.
 const FRAMES: usize = 6;
@@ -87,7 +88,7 @@ pub(crate) fn describe(error: &wasmtime::Error) -> String {
         None => causes(error),
     };
     let frames = error.downcast_ref::<WasmBacktrace>().map_or_else(Vec::new, |trace| {
-        trace.frames().iter().take(FRAMES).filter_map(|frame| frame.func_name()).map(|name| clean(name)).collect()
+        trace.frames().iter().take(FRAMES).filter_map(|frame| frame.func_name()).map(clean).collect()
     });
     if frames.is_empty() { what } else { format!("{what}, in `{}`", frames.join("` called by `")) }
 }
@@ -98,12 +99,12 @@ fn causes(error: &wasmtime::Error) -> String {
         .chain()
         .map(ToString::to_string)
         .filter(|text| !text.starts_with("error while executing at wasm backtrace"))
-        .map(|text| text.replace('\n', " "))
+        .map(|text| one_line(&text))
         .collect();
     texts.join(": ")
 }
 
 /// A name that a stranger chose, fit for one line.
 fn clean(name: &str) -> String {
-    name[..name.floor_char_boundary(NAME)].chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    one_line(&name[..name.floor_char_boundary(NAME)])
 }

@@ -115,3 +115,26 @@ fn start_clock(engine: EngineWeak) -> Result<(), EngineError> {
         .map_err(EngineError::Thread)?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_version_that_is_logged_is_the_one_in_use() {
+        let manifest =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.toml")).unwrap();
+        let line = manifest.lines().find(|line| line.starts_with("wasmtime =")).unwrap();
+        assert!(line.contains(&format!("\"={}\"", crate::WASMTIME)), "{line}");
+    }
+
+    #[test]
+    fn the_pool_is_there_and_the_clock_ends_with_the_engine() {
+        let (engine, allocation) = super::build().unwrap();
+        assert_eq!(allocation, "pooled");
+        let weak = engine.weak();
+        drop(engine);
+        // The clock holds the engine only for the moment of a tick.
+        while weak.upgrade().is_some() {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -43,7 +43,10 @@ impl progress::Host for State {
 }
 
 impl http::Host for State {
-    async fn fetch(&mut self, request: http::Request) -> wasmtime::Result<Result<http::Response, http::Error>> {
+    async fn fetch(
+        &mut self,
+        request: http::Request,
+    ) -> wasmtime::Result<Result<http::Response, http::Error>> {
         self.host_calls.count()?;
         let rule = format!("{} {}", shown(&request.method), shown(&request.url));
         Ok(Err(http::Error::Denied(format!("no network grant allows `{rule}`"))))
@@ -56,7 +59,12 @@ impl facts::Host for State {
         Ok(self.facts.get(&id).map(fact_to_guest))
     }
 
-    fn find(&mut self, prefix: String, after: Option<String>, limit: u32) -> wasmtime::Result<Vec<types::Fact>> {
+    fn find(
+        &mut self,
+        prefix: String,
+        after: Option<String>,
+        limit: u32,
+    ) -> wasmtime::Result<Vec<types::Fact>> {
         self.host_calls.count()?;
         let found = self.facts.find(&prefix, after.as_deref(), limit);
         Ok(found.into_iter().map(fact_to_guest).collect())

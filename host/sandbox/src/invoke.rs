@@ -31,14 +31,24 @@ use crate::work::{self, NotStored};
 const YIELD_INTERVAL: u64 = 1_000_000;
 
 /// Runs a part that leaves no files.
-pub(crate) async fn run<P: Part>(host: &Host, component: &Component, setting: Setting, part: P) -> Ran<P::Answer> {
+pub(crate) async fn run<P: Part>(
+    host: &Host,
+    component: &Component,
+    setting: Setting,
+    part: P,
+) -> Ran<P::Answer> {
     debug_assert_ne!(P::REACH, Reach::OwnWork, "an executor's `/work` must be cleared away");
     let _turn = take_turn(&component.turns, &host.places).await;
     enter(host, component, setting, part, None).await
 }
 
 /// Runs an executor, stores the files that its outcome names, and removes its `/work`.
-pub(crate) async fn execute(host: &Host, component: &Arc<Component>, setting: Setting, part: Execute) -> Ran<Execution> {
+pub(crate) async fn execute(
+    host: &Host,
+    component: &Arc<Component>,
+    setting: Setting,
+    part: Execute,
+) -> Ran<Execution> {
     let turn = take_turn(&component.turns, &host.places).await;
     let work = match work::create(&host.scratch) {
         Ok(work) => work,
@@ -118,7 +128,9 @@ fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Re
         folders.artifacts = setting.artifacts.as_deref();
         folders.work = match P::REACH {
             Reach::OwnWork => own.map(|work| (work.path(), FsPerms::ReadWrite)),
-            Reach::GivenWork | Reach::Nothing => setting.work.as_deref().map(|path| (path, FsPerms::ReadOnly)),
+            Reach::GivenWork | Reach::Nothing => {
+                setting.work.as_deref().map(|path| (path, FsPerms::ReadOnly))
+            }
         };
     }
     let limits = &setting.limits;
@@ -210,7 +222,8 @@ async fn collect(
         work::remove(work);
         end
     });
-    let end = stored.await.unwrap_or_else(|error| End::Fault(format!("storing the artifacts failed: {error}")));
+    let end =
+        stored.await.unwrap_or_else(|error| End::Fault(format!("storing the artifacts failed: {error}")));
     Ran { end, used, log }
 }
 

@@ -12,6 +12,7 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `text`: what a stranger wrote, before it is shown.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * `self_test`: the limits are tried before anything else runs.
@@ -37,6 +38,7 @@ mod sandbox;
 mod self_test;
 mod state;
 mod stop;
+mod text;
 mod wasi;
 mod work;
 
@@ -44,7 +46,7 @@ mod work;
 mod testing;
 
 pub use engine::EngineError;
-pub use load::{Loaded, LoadReport, Source, Step, StepResult};
+pub use load::{LoadReport, Loaded, Source, Step, StepResult};
 pub use sandbox::{Places, Sandbox, SandboxError};
 pub use self_test::{Held, SelfTestError};
 

@@ -18,7 +18,7 @@ use checkrein_contract::limits::Limits;
 use checkrein_contract::manifest::{Kind, Manifest};
 use checkrein_contract::port::{End, NoFacts, NoObserver, Ran, Setting};
 use checkrein_contract::problem::Fault;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wasmtime::component::Component as Compiled;
 
 use crate::bindings::{skill::SkillPre, verifier::VerifierPre};
@@ -27,8 +27,8 @@ use crate::invoke::run;
 use crate::parts::{Assess, Describe, Instantiate, Part};
 use crate::sandbox::Sandbox;
 
-pub use report::{LoadReport, Loaded, Step, StepResult};
 use inspect::{Inspected, inspect};
+pub use report::{LoadReport, Loaded, Step, StepResult};
 
 /// Where a component comes from.
 #[derive(Clone, Debug)]
@@ -42,6 +42,16 @@ pub enum Source {
         /// The component.
         bytes: Vec<u8>,
     },
+}
+
+impl Source {
+    /// What faults call it.
+    fn name(&self) -> String {
+        match self {
+            Source::File(path) => path.display().to_string(),
+            Source::Bytes { name, .. } => name.clone(),
+        }
+    }
 }
 
 impl From<&Path> for Source {
@@ -64,7 +74,9 @@ impl Sandbox {
                 self.register(component);
                 Ok(loaded)
             }
-            (loaded, component) => Err(LoadReport { loaded, ..report }.faults_or_unknown(component.is_some())),
+            (loaded, component) => {
+                Err(LoadReport { loaded, ..report }.faults_or_unknown(component.is_some()))
+            }
         }
     }
 
@@ -74,16 +86,36 @@ impl Sandbox {
         self.try_load(source.into()).await.0
     }
 
-    async fn try_load(&self, source: Source) -> (LoadReport, Option<Arc<Component>>) {
-        let name = match &source {
-            Source::File(path) => path.display().to_string(),
-            Source::Bytes { name, .. } => name.clone(),
+    /// The JSON Schema of the arguments, as the component itself says it; `None` if it says none.
+    /// Its cases are not run.
+    ///
+    /// # Errors
+    ///
+    /// What keeps it from being asked.
+    pub async fn schema(&self, source: impl Into<Source>) -> Result<Option<Value>, Vec<Fault>> {
+        let (sandbox, source) = (self.clone(), source.into());
+        let name = source.name();
+        let work = async move {
+            let mut loader = Loader { sandbox, report: LoadReport::new(&name) };
+            let asked = loader.ask_schema(source).await;
+            asked.ok_or_else(|| loader.report.faults())
         };
+        self.on_guest_threads(work).await.unwrap_or_else(|why| {
+            let report = LoadReport::new("component");
+            Err(vec![report.fault("host", "", "a host that can load", &why, "this is a fault of ours")])
+        })
+    }
+
+    async fn try_load(&self, source: Source) -> (LoadReport, Option<Arc<Component>>) {
+        let name = source.name();
         let mut lost = LoadReport::new(&name);
         let sandbox = self.clone();
         let work = async move { Loader { sandbox, report: LoadReport::new(&name) }.run(source).await };
         self.on_guest_threads(work).await.unwrap_or_else(|why| {
-            lost.failed("host", vec![lost.fault("host", "", "a host that can load", &why, "this is a fault of ours")]);
+            lost.failed(
+                "host",
+                vec![lost.fault("host", "", "a host that can load", &why, "this is a fault of ours")],
+            );
             (lost, None)
         })
     }
@@ -141,14 +173,25 @@ impl Loader {
         Some(component)
     }
 
+    async fn ask_schema(&mut self, source: Source) -> Option<Option<Value>> {
+        let bytes = self.read(source)?;
+        let Inspected { manifest, names, .. } = inspect(&mut self.report, &bytes)?;
+        if !self.report.sound() {
+            return None;
+        }
+        let digest = Digest::of(&bytes);
+        let compiled = self.compile(&digest, bytes).await?;
+        let described = names.exports.iter().any(|name| name == names::SCHEMA);
+        let mut component = self.link(digest, manifest, &compiled)?;
+        self.schema(&mut component, described).await?;
+        Some(component.manifest.args)
+    }
+
     fn read(&mut self, source: Source) -> Option<Vec<u8>> {
         match source {
             Source::Bytes { bytes, .. } => Some(bytes),
             Source::File(path) => {
-                let read = std::fs::read(&path).map_err(|error| {
-                    let mend = "name a `.wasm` file that is there and can be read";
-                    vec![self.report.fault("read", "", "a component", &error.to_string(), mend)]
-                });
+                let read = inspect::read(&self.report, &path);
                 self.report.step("read", read, |bytes| format!("{} bytes", bytes.len()))
             }
         }
@@ -202,7 +245,12 @@ impl Loader {
         match pre {
             Ok(pre) => Some(Component::new(digest, manifest, pre)),
             Err(error) => {
-                self.refuse("instantiate", "imports and exports as in the WIT", &format!("{error:#}"), REBUILD);
+                self.refuse(
+                    "instantiate",
+                    "imports and exports as in the WIT",
+                    &format!("{error:#}"),
+                    REBUILD,
+                );
                 None
             }
         }
@@ -210,7 +258,12 @@ impl Loader {
 
     async fn instantiate(&mut self, component: &Component) -> Option<()> {
         let ran = self.trial(component, Instantiate).await;
-        self.returned("instantiate", "an instance within the limits, its exports as in the WIT", REBUILD, ran)?;
+        self.returned(
+            "instantiate",
+            "an instance within the limits, its exports as in the WIT",
+            REBUILD,
+            ran,
+        )?;
         self.report.passed("instantiate", "within the limits");
         Some(())
     }
@@ -242,6 +295,7 @@ impl Loader {
         }
         let ran = self.trial(component, Describe).await;
         let said = self.returned("schema", "a JSON Schema", "`args` must return a JSON document", ran)?;
+        let said = without_nulls(said);
         match &component.manifest.args {
             Some(stated) if *stated != said => {
                 let found = difference(stated, &said, String::new());
@@ -322,13 +376,25 @@ pub(crate) fn trial_setting(component: Digest, limits: Limits) -> Setting {
 /// The first place where two JSON values differ, as a pointer and both values.
 fn difference(stated: &Value, said: &Value, at: String) -> String {
     if let (Value::Object(stated), Value::Object(said)) = (stated, said) {
-        let keys = stated.keys().chain(said.keys());
-        for key in keys.filter(|key| stated.get(*key) != said.get(*key)) {
+        let mut keys = stated.keys().chain(said.keys());
+        if let Some(key) = keys.find(|key| stated.get(*key) != said.get(*key)) {
             let null = Value::Null;
-            let of = |map: &serde_json::Map<String, Value>| map.get(key).unwrap_or(&null).clone();
+            let of = |map: &Map<String, Value>| map.get(key).unwrap_or(&null).clone();
             return difference(&of(stated), &of(said), format!("{at}/{key}"));
         }
     }
-    let short = |value: &Value| crate::accept::excerpt(&value.to_string());
+    let short = |value: &Value| crate::text::excerpt(&value.to_string());
     format!("at `{at}` {} in the manifest, {} in the component", short(stated), short(said))
+}
+
+/// A schema without its nulls, which `skill.toml` cannot state: a default of null says nothing.
+fn without_nulls(schema: Value) -> Value {
+    match schema {
+        Value::Object(map) => {
+            let entries = map.into_iter().filter(|(_, value)| !value.is_null());
+            entries.map(|(key, value)| (key, without_nulls(value))).collect::<Map<String, Value>>().into()
+        }
+        Value::Array(items) => items.into_iter().map(without_nulls).collect(),
+        scalar => scalar,
+    }
 }

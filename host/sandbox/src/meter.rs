@@ -18,6 +18,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::stop::Stop;
 
+/// Where a limit is so large that no clock can tell it: a year.
+const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Marks that no poll is going on; a thread's time never is so large.
 const IDLE: u64 = u64::MAX;
 
@@ -59,7 +61,7 @@ impl Meter {
 
     /// When the call must be over.
     pub(crate) fn deadline(&self) -> Instant {
-        self.started + self.wall_limit
+        self.started.checked_add(self.wall_limit).unwrap_or(self.started + FAR)
     }
 
     /// The time limit that is used up, if one is.

@@ -70,7 +70,8 @@ pub struct Mutant {
 pub fn mutants(outcome: &Outcome, seed: u64, at_most: usize) -> Vec<Mutant> {
     let mut rng = StdRng::seed_from_u64(seed);
     let all = sites::edits(outcome);
-    let of_kind = MutantKind::ALL.map(|kind| all.iter().filter(|edit| edit.kind() == kind).collect::<Vec<_>>());
+    let of_kind =
+        MutantKind::ALL.map(|kind| all.iter().filter(|edit| edit.kind() == kind).collect::<Vec<_>>());
     let shares = shares(&of_kind.each_ref().map(Vec::len), at_most);
     let mut made = Vec::new();
     for (edits, share) in of_kind.iter().zip(shares) {
@@ -82,7 +83,11 @@ pub fn mutants(outcome: &Outcome, seed: u64, at_most: usize) -> Vec<Mutant> {
 fn make(outcome: &Outcome, edit: &Edit) -> Option<Mutant> {
     let mut changed = outcome.clone();
     edit.apply(&mut changed);
-    (changed != *outcome).then(|| Mutant { kind: edit.kind(), description: edit.describe(), outcome: changed })
+    (changed != *outcome).then(|| Mutant {
+        kind: edit.kind(),
+        description: edit.describe(),
+        outcome: changed,
+    })
 }
 
 /// Deals `total` out to the kinds, one after another, as long as each has some left.

@@ -33,8 +33,11 @@ pub(crate) trait Part: Send + 'static {
     const REACH: Reach;
 
     /// Instantiates and calls; both are on the call's budget.
-    fn call(self, component: &Component, store: &mut Store<State>)
-    -> impl Future<Output = wasmtime::Result<Self::Raw>> + Send;
+    fn call(
+        self,
+        component: &Component,
+        store: &mut Store<State>,
+    ) -> impl Future<Output = wasmtime::Result<Self::Raw>> + Send;
 
     /// Checks the answer.
     fn accept(acceptor: &Acceptor<'_>, raw: Self::Raw) -> Result<Self::Answer, Refused>;
@@ -84,10 +87,10 @@ impl Part for Describe {
     async fn call(self, component: &Component, store: &mut Store<State>) -> wasmtime::Result<String> {
         let instance = component.pre.instance_pre().instantiate_async(&mut *store).await?;
         let missing = || wasmtime::Error::msg("no function `args` in `checkrein:skill/schema`");
-        let interface = instance
-            .get_export_index(&mut *store, None, crate::load::names::SCHEMA)
-            .ok_or_else(missing)?;
-        let function = instance.get_export_index(&mut *store, Some(&interface), "args").ok_or_else(missing)?;
+        let interface =
+            instance.get_export_index(&mut *store, None, crate::load::names::SCHEMA).ok_or_else(missing)?;
+        let function =
+            instance.get_export_index(&mut *store, Some(&interface), "args").ok_or_else(missing)?;
         let function = instance.get_typed_func::<(), (String,)>(&mut *store, &function)?;
         let (schema,) = function.call_async(&mut *store, ()).await?;
         Ok(schema)

@@ -19,6 +19,7 @@ use crate::invoke::run;
 use crate::mutate::{Mutant, MutantKind, mutants};
 use crate::parts::Verify;
 use crate::sandbox::Sandbox;
+use crate::text::one_line;
 use stage::Accepted;
 
 /// How many mutants a component is asked about when it loads.
@@ -83,7 +84,7 @@ impl ProbeReport {
             place: place.to_owned(),
             stage: stage.to_owned(),
             expected: expected.to_owned(),
-            found: found.to_owned(),
+            found: one_line(found),
             mend: mend.to_owned(),
         };
         let failed = self.cases.iter().filter_map(|case| {
@@ -118,7 +119,12 @@ impl Sandbox {
     /// # Errors
     ///
     /// If it is not loaded.
-    pub async fn probe(&self, component: &Digest, cases: Vec<Case>, at_most: usize) -> Result<ProbeReport, NotLoaded> {
+    pub async fn probe(
+        &self,
+        component: &Digest,
+        cases: Vec<Case>,
+        at_most: usize,
+    ) -> Result<ProbeReport, NotLoaded> {
         let found = self.component(component).ok_or(NotLoaded(*component))?;
         let sandbox = self.clone();
         let work = async move { sandbox.probe_component(&found, &cases, at_most).await };

@@ -89,7 +89,8 @@ impl Sandbox {
     pub fn new(places: Places, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
         let (engine, allocation) = crate::engine::build()?;
         let mut linker = Linker::new(&engine);
-        crate::imports::add_to_linker(&mut linker).map_err(|error| SandboxError::Link(format!("{error:#}")))?;
+        crate::imports::add_to_linker(&mut linker)
+            .map_err(|error| SandboxError::Link(format!("{error:#}")))?;
         std::fs::create_dir_all(&places.scratch)
             .map_err(|source| SandboxError::Folder { path: places.scratch.clone(), source })?;
         let cache = Cache::open(&places.cache, &engine)
@@ -138,7 +139,10 @@ impl Sandbox {
     fn find(&self, digest: &Digest, skills_only: bool) -> Result<Arc<Component>, String> {
         let component = self.component(digest).ok_or_else(|| format!("no component {digest} is loaded"))?;
         if skills_only && component.manifest.kind == Kind::Verifier {
-            return Err(format!("`{}` is a verifier: it can only be asked to verify", component.manifest.name));
+            return Err(format!(
+                "`{}` is a verifier: it can only be asked to verify",
+                component.manifest.name
+            ));
         }
         Ok(component)
     }
@@ -171,7 +175,11 @@ impl Guests for Sandbox {
         })
     }
 
-    fn verify(&self, setting: Setting, submission: Submission) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>> {
+    fn verify(
+        &self,
+        setting: Setting,
+        submission: Submission,
+    ) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>> {
         Box::pin(self.ask(setting, Verify(submission), false))
     }
 

@@ -62,7 +62,9 @@ pub struct Held {
 
 /// A wall that did not hold. Nothing of a stranger may run here.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the sandbox does not hold here: the attack `{attack}` should end at the limit `{limit}`, but {found}")]
+#[error(
+    "the sandbox does not hold here: the attack `{attack}` should end at the limit `{limit}`, but {found}"
+)]
 pub struct SelfTestError {
     /// What was tried.
     pub attack: &'static str,
@@ -159,7 +161,11 @@ mod tests {
                 std::fs::write(path.with_extension("wasm"), &assembled).unwrap();
                 continue;
             }
-            assert!(assembled == attack.component, "{}: assemble it again, with CHECKREIN_ASSEMBLE=1", path.display());
+            assert!(
+                assembled == attack.component,
+                "{}: assemble it again, with CHECKREIN_ASSEMBLE=1",
+                path.display()
+            );
         }
     }
 }

@@ -19,7 +19,7 @@ use crate::{Places, Sandbox};
 
 mod guest;
 
-pub(crate) use guest::{Guest, Image};
+pub(crate) use guest::Guest;
 
 /// The folder of the hostile guests.
 pub(crate) fn guests() -> PathBuf {

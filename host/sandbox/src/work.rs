@@ -63,7 +63,12 @@ pub(crate) fn store(
             Err(why) => {
                 let place = format!("/artifacts/{at}/path");
                 let expected = "a regular file under `/work`, no link".into();
-                acceptor.refuse("artifact-file", &place, expected, json!(format!("{}: {why}", artifact.path)))?;
+                acceptor.refuse(
+                    "artifact-file",
+                    &place,
+                    expected,
+                    json!(format!("{}: {why}", artifact.path)),
+                )?;
                 continue;
             }
         };

@@ -32,7 +32,8 @@ const TABLES: &str = "
 /// Opens the database for writing, and makes it if it is not there. `wait` is how long a lock of
 /// another process is waited for.
 pub(crate) fn writable(file: &Path, wait: Duration) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut connection = Connection::open_with_flags(file, flags).map_err(|error| of_sqlite(file, &error))?;
     connection.busy_timeout(wait).map_err(|error| of_sqlite(file, &error))?;
     write_ahead(&connection, file, wait)?;

@@ -14,7 +14,9 @@ pub enum StoreError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The database was written by a newer version of Checkrein.
-    #[error("{place} has schema version {found}, and this version of checkrein reads up to {ours}; use a newer checkrein")]
+    #[error(
+        "{place} has schema version {found}, and this version of checkrein reads up to {ours}; use a newer checkrein"
+    )]
     Newer {
         /// The database.
         place: String,
@@ -52,7 +54,9 @@ pub enum StoreError {
         candidates: Vec<RunId>,
     },
     /// An event that this version cannot read.
-    #[error("event {seq} (`{kind}`) of run {run} cannot be read: {detail}; `checkrein trace verify {run}` says whether it was altered")]
+    #[error(
+        "event {seq} (`{kind}`) of run {run} cannot be read: {detail}; `checkrein trace verify {run}` says whether it was altered"
+    )]
     Unreadable {
         /// The run.
         run: RunId,
@@ -105,11 +109,17 @@ pub(crate) fn of_sqlite(place: &Path, error: &rusqlite::Error) -> StorageError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StorageError::Full { place: name },
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StorageError::Locked { place: name },
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => StorageError::NotWritable { place: name, detail },
-        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StorageError::Damaged { place: name, detail },
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            StorageError::NotWritable { place: name, detail }
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StorageError::Damaged { place: name, detail }
+        }
         // SQLite says the same of a folder that may not be written and of a disk on which no file
         // can be made any more; the file system knows which it is.
-        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full(place) => StorageError::Full { place: name },
+        Some(ErrorCode::CannotOpen | ErrorCode::SystemIoFailure) if is_full(place) => {
+            StorageError::Full { place: name }
+        }
         Some(ErrorCode::CannotOpen) => StorageError::NotWritable { place: name, detail },
         _ => StorageError::Other { place: name, detail },
     }

@@ -64,7 +64,8 @@ impl Log for EventLog {
         let wrong = |error: rusqlite::Error| of_sqlite(file, &error);
         // Immediate: the lock for writing is taken before the head is read, so the head that is
         // compared is the one that the events are appended to. Dropping it rolls back.
-        let change = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrong)?;
+        let change =
+            self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrong)?;
         let found = rows::head(&change, file, run)?;
         if found != expected {
             drop(change);
@@ -104,7 +105,8 @@ fn link(
 }
 
 fn insert(change: &Transaction<'_>, run: &RunId, entries: &[(Logged, String)]) -> rusqlite::Result<()> {
-    let query = "INSERT INTO event (run, seq, kind, at, prev, digest, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let query =
+        "INSERT INTO event (run, seq, kind, at, prev, digest, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     let mut statement = change.prepare_cached(query)?;
     let number = |number: u64| {
         i64::try_from(number).map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))

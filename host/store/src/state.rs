@@ -139,7 +139,10 @@ fn make_private(dir: &Path) -> Result<(), StorageError> {
     match fs::DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(of_io(dir, &error)),
         _ if dir.is_dir() => Ok(()),
-        _ => Err(StorageError::NotWritable { place: dir.display().to_string(), detail: "not a folder".to_owned() }),
+        _ => Err(StorageError::NotWritable {
+            place: dir.display().to_string(),
+            detail: "not a folder".to_owned(),
+        }),
     }
 }
 

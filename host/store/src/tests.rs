@@ -102,7 +102,10 @@ fn every_column_is_covered() {
 
 #[test]
 fn events_that_are_gone_are_named() {
-    assert_eq!(fault_after("DELETE FROM event WHERE seq IN (2, 3)"), Some(ChainFault::Lost { first: 2, last: 3 }));
+    assert_eq!(
+        fault_after("DELETE FROM event WHERE seq IN (2, 3)"),
+        Some(ChainFault::Lost { first: 2, last: 3 })
+    );
     assert_eq!(fault_after("DELETE FROM event WHERE seq = 1"), Some(ChainFault::Lost { first: 1, last: 1 }));
 }
 
@@ -263,7 +266,9 @@ fn runs_are_found_by_what_people_type() {
     assert_eq!(state.resolve("@last").unwrap().as_str(), "cd");
     assert_eq!(state.resolve("ab-1").unwrap().as_str(), "ab-1");
     assert_eq!(state.resolve("c").unwrap().as_str(), "c");
-    assert!(matches!(state.resolve("ab"), Err(StoreError::Ambiguous { candidates, .. }) if candidates.len() == 2));
+    assert!(
+        matches!(state.resolve("ab"), Err(StoreError::Ambiguous { candidates, .. }) if candidates.len() == 2)
+    );
     let error = state.resolve("x").unwrap_err().to_string();
     assert_eq!(error, "no run `x`; there are: `cd`, `c`, `ab-2`, `ab-1`");
     assert!(state.resolve("").is_err());

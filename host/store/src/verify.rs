@@ -219,7 +219,11 @@ impl Chain {
     fn link(&self, raw: &RawEvent) -> Result<Digest, ChainFault> {
         let next = self.seq + 1;
         let kind = raw.kind.clone().unwrap_or_default();
-        let altered = |detail: &str| ChainFault::Altered { seq: raw.seq, kind: kind.clone(), detail: detail.to_owned() };
+        let altered = |detail: &str| ChainFault::Altered {
+            seq: raw.seq,
+            kind: kind.clone(),
+            detail: detail.to_owned(),
+        };
         let seq = u64::try_from(raw.seq).ok().filter(|seq| *seq >= next);
         let seq = seq.ok_or_else(|| altered("the log has no such position"))?;
         if seq > next {
@@ -277,7 +281,8 @@ impl Chain {
                     self.verification.fault = Some(moved);
                 }
             }
-            None | Some(ChainFault::Lost { .. } | ChainFault::Reordered { .. } | ChainFault::TailLost { .. }) => {}
+            None
+            | Some(ChainFault::Lost { .. } | ChainFault::Reordered { .. } | ChainFault::TailLost { .. }) => {}
         }
         self
     }
@@ -308,7 +313,9 @@ fn tag(payload: &str) -> Option<String> {
 impl fmt::Display for ChainFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ChainFault::Altered { seq, kind, detail } => write!(f, "event {seq} (`{kind}`) was altered: {detail}"),
+            ChainFault::Altered { seq, kind, detail } => {
+                write!(f, "event {seq} (`{kind}`) was altered: {detail}")
+            }
             ChainFault::Lost { first, last } if first == last => write!(f, "event {first} was lost"),
             ChainFault::Lost { first, last } => write!(f, "events {first} to {last} were lost"),
             ChainFault::Reordered { seq, kind, from } => {

@@ -103,11 +103,7 @@ pub fn analyse(counts: &Counts, design: &Design) -> Result<Analysis, Fault> {
         .collect();
     adjust_all(&mut genes);
     genes.sort_by(by_p_then_id);
-    Ok(Analysis {
-        genes,
-        prior,
-        total_df,
-    })
+    Ok(Analysis { genes, prior, total_df })
 }
 
 /// The order of the table.
@@ -127,19 +123,11 @@ struct Fit {
 /// Fits each gene that passes the filter.
 fn fit_genes(counts: &Counts, design: &Design) -> Vec<Fit> {
     let libraries = counts.libraries();
-    let used: Vec<usize> = design
-        .treated
-        .iter()
-        .chain(&design.control)
-        .copied()
-        .collect();
+    let used: Vec<usize> = design.treated.iter().chain(&design.control).copied().collect();
     let mut fits = Vec::new();
     for (id, row) in counts.genes.iter().zip(&counts.rows) {
         let cpm = |column: usize| row[column] / libraries[column] * 1e6;
-        let passing = used
-            .iter()
-            .filter(|column| cpm(**column) > design.min_cpm)
-            .count();
+        let passing = used.iter().filter(|column| cpm(**column) > design.min_cpm).count();
         if passing < design.min_samples {
             continue;
         }
@@ -176,19 +164,11 @@ impl Group {
         let size = values.len() as f64;
         // A constant group has no variance at all; the rounding of its mean must not make one.
         if values.iter().all(|value| *value == values[0]) {
-            return Self {
-                size,
-                mean: values[0],
-                squares: 0.0,
-            };
+            return Self { size, mean: values[0], squares: 0.0 };
         }
         let mean = values.iter().sum::<f64>() / size;
         let squares = values.iter().map(|value| (value - mean).powi(2)).sum();
-        Self {
-            size,
-            mean,
-            squares,
-        }
+        Self { size, mean, squares }
     }
 
     /// The squared standard error of the mean.
@@ -206,12 +186,7 @@ fn welch(first: &Group, second: &Group) -> Option<Welch> {
     let t = (first.mean - second.mean) / error.sqrt();
     let df = error * error / (a * a / (first.size - 1.0) + b * b / (second.size - 1.0));
     // Squares that underflow leave no degrees of freedom to speak of.
-    (t.is_finite() && df.is_finite()).then(|| Welch {
-        t,
-        df,
-        p: t_two_sided(t, df),
-        q: f64::NAN,
-    })
+    (t.is_finite() && df.is_finite()).then(|| Welch { t, df, p: t_two_sided(t, df), q: f64::NAN })
 }
 
 fn adjust_all(genes: &mut [Gene]) {
@@ -219,10 +194,8 @@ fn adjust_all(genes: &mut [Gene]) {
     for (gene, q) in genes.iter_mut().zip(benjamini_hochberg(&moderated)) {
         gene.q = q;
     }
-    let mut tests: Vec<&mut Welch> = genes
-        .iter_mut()
-        .filter_map(|gene| gene.welch.as_mut())
-        .collect();
+    let mut tests: Vec<&mut Welch> =
+        genes.iter_mut().filter_map(|gene| gene.welch.as_mut()).collect();
     let welch: Vec<f64> = tests.iter().map(|test| test.p).collect();
     for (test, q) in tests.iter_mut().zip(benjamini_hochberg(&welch)) {
         test.q = q;

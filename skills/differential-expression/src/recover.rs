@@ -28,9 +28,7 @@ pub(crate) fn recover(mishap: &Mishap) -> Advice {
 fn by_names(mishap: &Mishap, names: &Names, message: &str) -> Advice {
     if let Some(suffix) = common_suffix(&names.counts_samples, &names.annotation_samples) {
         // What was stripped already comes before what is still there.
-        let before = mishap.call.args["strip_suffix"]
-            .as_str()
-            .unwrap_or_default();
+        let before = mishap.call.args["strip_suffix"].as_str().unwrap_or_default();
         let changes = json!({ "strip_suffix": format!("{suffix}{before}") });
         return Advice::retry_with("sample names differ by a suffix", mishap, changes);
     }
@@ -41,10 +39,7 @@ fn by_names(mishap: &Mishap, names: &Names, message: &str) -> Advice {
             Remedy::AskPerson(question.into()),
         );
     }
-    Advice::new(
-        "sample names do not join",
-        Remedy::Replan(message.to_owned()),
-    )
+    Advice::new("sample names do not join", Remedy::Replan(message.to_owned()))
 }
 
 /// The one text that has to be removed from the end of longer names to reach every shorter one.
@@ -57,15 +52,9 @@ fn common_suffix(shorter: &[String], longer: &[String]) -> Option<String> {
         .collect();
     // `s1` is also a prefix of `s10fb`: the shortest that fits all is meant.
     suffixes.sort_by_key(|suffix| suffix.len());
-    let fits = |suffix: &&&str| {
-        shorter
-            .iter()
-            .all(|name| longer.contains(&format!("{name}{suffix}")))
-    };
-    suffixes
-        .iter()
-        .find(fits)
-        .map(|suffix| (*suffix).to_owned())
+    let fits =
+        |suffix: &&&str| shorter.iter().all(|name| longer.contains(&format!("{name}{suffix}")));
+    suffixes.iter().find(fits).map(|suffix| (*suffix).to_owned())
 }
 
 #[cfg(test)]
@@ -91,13 +80,7 @@ mod tests {
 
     #[test]
     fn names_that_differ_otherwise_need_a_plan_or_a_person() {
-        assert!(matches!(
-            recovered(&["s1", "s2"], &["s1a", "s2b"]).remedy,
-            Remedy::Replan(_)
-        ));
-        assert!(matches!(
-            recovered(&["s1x", "s2x"], &["s1", "s2"]).remedy,
-            Remedy::AskPerson(_)
-        ));
+        assert!(matches!(recovered(&["s1", "s2"], &["s1a", "s2b"]).remedy, Remedy::Replan(_)));
+        assert!(matches!(recovered(&["s1x", "s2x"], &["s1", "s2"]).remedy, Remedy::AskPerson(_)));
     }
 }

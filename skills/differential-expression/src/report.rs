@@ -80,10 +80,7 @@ impl Summary {
     pub fn of(genes: &[Gene], alpha: f64) -> Self {
         let significant: Vec<&Gene> = genes.iter().filter(|gene| gene.q < alpha).collect();
         let with_sign = |sign: f64| {
-            significant
-                .iter()
-                .filter(|gene| gene.log2_fold_change * sign > 0.0)
-                .count()
+            significant.iter().filter(|gene| gene.log2_fold_change * sign > 0.0).count()
         };
         Self {
             kept: genes.len(),
@@ -100,10 +97,7 @@ impl Summary {
 
 impl From<Prior> for PriorContent {
     fn from(prior: Prior) -> Self {
-        Self {
-            df: prior.df.is_finite().then_some(prior.df),
-            variance: prior.variance,
-        }
+        Self { df: prior.df.is_finite().then_some(prior.df), variance: prior.variance }
     }
 }
 
@@ -170,14 +164,7 @@ pub fn outcome(args: &Args, counts: &Counts, design: &Design, analysis: &Analysi
         "summary": summary,
     }))
     .fact(fact("de/summary".into(), json!(summary)))
-    .fact(fact(
-        "de/prior".into(),
-        json!(PriorContent::from(analysis.prior)),
-    ))
+    .fact(fact("de/prior".into(), json!(PriorContent::from(analysis.prior))))
     .facts(significant.map(|gene| fact(subject(&gene.id), json!(GeneContent::from(gene)))))
-    .artifact(
-        TABLE,
-        "Differential expression of all tested genes",
-        "text/csv",
-    )
+    .artifact(TABLE, "Differential expression of all tested genes", "text/csv")
 }

@@ -109,25 +109,16 @@ impl Skill for DifferentialExpression {
 fn check_args(args: &Args) -> Result<(), Failure> {
     let wrong = |what: String| Err(Failure::invalid_args(what));
     if !(args.alpha > 0.0 && args.alpha <= 1.0) {
-        return wrong(format!(
-            "`alpha` is {}: over 0 and at most 1 is possible",
-            args.alpha
-        ));
+        return wrong(format!("`alpha` is {}: over 0 and at most 1 is possible", args.alpha));
     }
     if !(args.min_cpm >= 0.0 && args.min_cpm.is_finite()) {
-        return wrong(format!(
-            "`min_cpm` is {}: 0 and more is possible",
-            args.min_cpm
-        ));
+        return wrong(format!("`min_cpm` is {}: 0 and more is possible", args.min_cpm));
     }
     if args.min_samples == 0 {
         return wrong("`min_samples` is 0: 1 and more is possible".into());
     }
     if args.treated == args.control {
-        return wrong(format!(
-            "`treated` and `control` are both `{}`",
-            args.treated
-        ));
+        return wrong(format!("`treated` and `control` are both `{}`", args.treated));
     }
     Ok(())
 }
@@ -141,17 +132,10 @@ fn join(args: &Args, counts: &Counts, annotation: &Annotation) -> Result<Design,
             .find(|sample| sample.name == name)
             .map(|sample| sample.group.as_str())
     };
-    let missing: Vec<&String> = counts
-        .samples
-        .iter()
-        .filter(|name| group_of(name).is_none())
-        .collect();
+    let missing: Vec<&String> =
+        counts.samples.iter().filter(|name| group_of(name).is_none()).collect();
     if !missing.is_empty() {
-        let names: Vec<&String> = annotation
-            .samples
-            .iter()
-            .map(|sample| &sample.name)
-            .collect();
+        let names: Vec<&String> = annotation.samples.iter().map(|sample| &sample.name).collect();
         let message = format!(
             "{} of {} samples of `{}` are not in column `{}` of `{}`, the first is `{}`",
             missing.len(),
@@ -168,19 +152,12 @@ fn join(args: &Args, counts: &Counts, annotation: &Annotation) -> Result<Design,
         })));
     }
     let columns = |group: &str| -> Vec<usize> {
-        (0..counts.samples.len())
-            .filter(|n| group_of(&counts.samples[*n]) == Some(group))
-            .collect()
+        (0..counts.samples.len()).filter(|n| group_of(&counts.samples[*n]) == Some(group)).collect()
     };
     let (treated, control) = (columns(&args.treated), columns(&args.control));
     check_group(args, counts, &args.treated, &treated)?;
     check_group(args, counts, &args.control, &control)?;
-    Ok(Design {
-        treated,
-        control,
-        min_cpm: args.min_cpm,
-        min_samples: args.min_samples,
-    })
+    Ok(Design { treated, control, min_cpm: args.min_cpm, min_samples: args.min_samples })
 }
 
 fn check_group(
@@ -192,10 +169,7 @@ fn check_group(
     if columns.len() >= 2 {
         return Ok(());
     }
-    let samples: Vec<&String> = columns
-        .iter()
-        .map(|column| &counts.samples[*column])
-        .collect();
+    let samples: Vec<&String> = columns.iter().map(|column| &counts.samples[*column]).collect();
     let message = format!(
         "group `{group}` of column `{}` in `{}` has {} of the samples, and 2 are needed for a variance",
         args.group_column,

@@ -27,11 +27,7 @@ pub fn ln_gamma(x: f64) -> f64 {
         return (PI / (PI * x).sin()).ln() - ln_gamma(1.0 - x);
     }
     let x = x - 1.0;
-    let series = C
-        .iter()
-        .enumerate()
-        .skip(1)
-        .fold(C[0], |sum, (i, c)| sum + c / (x + i as f64));
+    let series = C.iter().enumerate().skip(1).fold(C[0], |sum, (i, c)| sum + c / (x + i as f64));
     let t = x + G + 0.5;
     0.5 * (2.0 * PI).ln() + (x + 0.5) * t.ln() - t + series.ln()
 }
@@ -175,10 +171,7 @@ mod tests {
 
     fn close(actual: f64, expected: f64, tolerance: f64) {
         let difference = ((actual - expected) / expected).abs();
-        assert!(
-            difference <= tolerance,
-            "{actual} is not {expected}: {difference:e}"
-        );
+        assert!(difference <= tolerance, "{actual} is not {expected}: {difference:e}");
     }
 
     #[test]

@@ -35,16 +35,7 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
 }
 
 fn check_artifacts(outcome: &Outcome, verdict: &mut Verdict) {
-    let paths: Vec<&str> = outcome
-        .artifacts
-        .iter()
-        .map(|artifact| artifact.path.as_str())
-        .collect();
-    verdict.equal(
-        "artifacts",
-        "one artifact is expected",
-        &vec![report::TABLE],
-        &paths,
-        "",
-    );
+    let paths: Vec<&str> =
+        outcome.artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
+    verdict.equal("artifacts", "one artifact is expected", &vec![report::TABLE], &paths, "");
 }

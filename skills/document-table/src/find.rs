@@ -65,9 +65,7 @@ pub struct Quote {
 /// cannot be part of a subject or occur twice.
 pub fn table(args: &Args) -> Result<Table, Failure> {
     if args.documents.is_empty() || args.fields.is_empty() {
-        return Err(Failure::invalid_args(
-            "`documents` and `fields` need one entry at least",
-        ));
+        return Err(Failure::invalid_args("`documents` and `fields` need one entry at least"));
     }
     let patterns = patterns(&args.fields)?;
     let slugs = slugs(&args.documents)?;
@@ -86,24 +84,15 @@ pub fn table(args: &Args) -> Result<Table, Failure> {
             .zip(&patterns)
             .map(|(field, regex)| cell(&text, field, regex))
             .collect();
-        rows.push(Row {
-            file: file.clone(),
-            slug,
-            cells,
-        });
+        rows.push(Row { file: file.clone(), slug, cells });
     }
-    Ok(Table {
-        fields: args.fields.iter().map(|field| field.name.clone()).collect(),
-        rows,
-    })
+    Ok(Table { fields: args.fields.iter().map(|field| field.name.clone()).collect(), rows })
 }
 
 fn cell(text: &str, field: &Field, regex: &Regex) -> Cell {
     let quotes = regex.captures_iter(text).map(|captures| {
         let whole = captures.get_match();
-        let value = captures
-            .get(1)
-            .map_or(whole.as_str(), |group| group.as_str());
+        let value = captures.get(1).map_or(whole.as_str(), |group| group.as_str());
         Quote {
             value: value.trim().to_owned(),
             text: whole.as_str().to_owned(),
@@ -114,9 +103,7 @@ fn cell(text: &str, field: &Field, regex: &Regex) -> Cell {
     // A match without a value, as of a label with nothing behind it, says nothing.
     match quotes.into_iter().find(|quote| !quote.value.is_empty()) {
         Some(quote) => Cell::Found(quote),
-        None => Cell::Missing {
-            pattern: field.pattern.clone(),
-        },
+        None => Cell::Missing { pattern: field.pattern.clone() },
     }
 }
 
@@ -135,10 +122,8 @@ fn patterns(fields: &[Field]) -> Result<Vec<Regex>, Failure> {
         if !names.insert(field.name.as_str()) {
             return Err(fail("the name is there twice".into()));
         }
-        let compiled = RegexBuilder::new(&field.pattern)
-            .multi_line(true)
-            .size_limit(PATTERN_SIZE)
-            .build();
+        let compiled =
+            RegexBuilder::new(&field.pattern).multi_line(true).size_limit(PATTERN_SIZE).build();
         let regex =
             compiled.map_err(|error| fail(format!("the pattern cannot be used: {error}")))?;
         if regex.is_match("") {
@@ -184,11 +169,7 @@ fn slug(file: &str) -> String {
     };
     let slug: String = stem.chars().map(plain).take(80).collect();
     let slug = slug.trim_matches(['-', '.', '_']);
-    if is_segment(slug) {
-        slug.to_owned()
-    } else {
-        "document".into()
-    }
+    if is_segment(slug) { slug.to_owned() } else { "document".into() }
 }
 
 #[cfg(test)]
@@ -197,14 +178,8 @@ mod tests {
     use checkrein_skill::testing::World;
 
     fn args(pattern: &str) -> Args {
-        let field = Field {
-            name: "year".into(),
-            pattern: pattern.into(),
-        };
-        Args {
-            documents: vec!["/in/A b.md".into()],
-            fields: vec![field],
-        }
+        let field = Field { name: "year".into(), pattern: pattern.into() };
+        Args { documents: vec!["/in/A b.md".into()], fields: vec![field] }
     }
 
     #[test]
@@ -212,31 +187,21 @@ mod tests {
         let _world = World::new().with("/in/A b.md", "# Über\r\nYear: 1999 \nYear: 2000\n");
         let table = table(&args("^Year: (\\d+)")).expect("a table");
         assert_eq!(table.rows[0].slug, "a-b");
-        let quote = Quote {
-            value: "1999".into(),
-            text: "Year: 1999".into(),
-            start: 9,
-            end: 19,
-        };
+        let quote = Quote { value: "1999".into(), text: "Year: 1999".into(), start: 9, end: 19 };
         assert_eq!(table.rows[0].cells, [Cell::Found(quote)]);
     }
 
     #[test]
     fn what_cannot_be_used_is_named() {
         let world = World::new().with("/in/A b.md", " \n");
-        for (pattern, part) in [
-            ("(", "cannot be used"),
-            ("x*", "matches nothing"),
-            ("x", "`/in/A b.md` is empty"),
-        ] {
+        for (pattern, part) in
+            [("(", "cannot be used"), ("x*", "matches nothing"), ("x", "`/in/A b.md` is empty")]
+        {
             let failure = table(&args(pattern)).expect_err(pattern);
             assert!(failure.message.contains(part), "{failure}");
         }
         world.write("/in/A b.md", [b'a', 0xff]);
         let failure = table(&args("x")).expect_err("not UTF-8");
-        assert!(
-            failure.message.contains("`/in/A b.md` is not UTF-8"),
-            "{failure}"
-        );
+        assert!(failure.message.contains("`/in/A b.md` is not UTF-8"), "{failure}");
     }
 }

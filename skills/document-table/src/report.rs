@@ -26,10 +26,9 @@ fn cell_facts(fields: &[String], row: &Row) -> Vec<DraftFact> {
                     "start": quote.start, "end": quote.end,
                 }),
             ),
-            Cell::Missing { pattern } => (
-                "absence",
-                json!({ "missing": true, "pattern": pattern, "file": row.file }),
-            ),
+            Cell::Missing { pattern } => {
+                ("absence", json!({ "missing": true, "pattern": pattern, "file": row.file }))
+            }
         };
         DraftFact::new(subject, kind, content, row.file.clone())
     };
@@ -57,11 +56,7 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
     let quoted: Vec<String> = cells
         .map(|cell| {
             let plain = !cell.contains([',', '"', '\n', '\r']);
-            if plain {
-                cell.to_owned()
-            } else {
-                format!("\"{}\"", cell.replace('"', "\"\""))
-            }
+            if plain { cell.to_owned() } else { format!("\"{}\"", cell.replace('"', "\"\"")) }
         })
         .collect();
     quoted.join(",") + "\n"
@@ -71,16 +66,12 @@ fn line<'a>(cells: impl Iterator<Item = &'a str>) -> String {
 #[must_use]
 pub fn outcome(table: &Table) -> Outcome {
     let cells = || table.rows.iter().flat_map(|row| &row.cells);
-    let missing = cells()
-        .filter(|cell| matches!(cell, Cell::Missing { .. }))
-        .count();
+    let missing = cells().filter(|cell| matches!(cell, Cell::Missing { .. })).count();
     let content = json!({
         "documents": table.rows.len(),
         "fields": table.fields.len(),
         "found": cells().count() - missing,
         "missing": missing,
     });
-    Outcome::new(content)
-        .facts(facts(table))
-        .artifact(FILE, "What the documents say", "text/csv")
+    Outcome::new(content).facts(facts(table)).artifact(FILE, "What the documents say", "text/csv")
 }

@@ -12,6 +12,17 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
     let table = find::table(&performed.call.args)?;
     let right = report::outcome(&table);
     let mut verdict = Verdict::new();
+    check_cells(&right, outcome, &mut verdict);
+    verdict.equal("content", "the summary differs", &right.content, &outcome.content, "/content");
+    let (wanted, found) = (right.artifacts.len(), outcome.artifacts.len());
+    if verdict.equal("artifacts", "one artifact is expected", &wanted, &found, "/artifacts") {
+        check_table(&report::csv(&table), &mut verdict)?;
+    }
+    verdict.cap_findings(20);
+    Ok(verdict)
+}
+
+fn check_cells(right: &Outcome, outcome: &Outcome, verdict: &mut Verdict) {
     let mut holding = Vec::new();
     for (n, fact) in outcome.facts.iter().enumerate() {
         let place = format!("/facts/{n}");
@@ -24,59 +35,23 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
             }
             None => {
                 let message = format!("`{}` is no cell of the table", fact.subject);
-                verdict.finding(
-                    Finding::error("invented", message, "no such fact", &fact.content).at(place),
-                );
+                let finding = Finding::error("invented", message, "no such fact", &fact.content);
+                verdict.finding(finding.at(place));
             }
         }
     }
     for fact in &right.facts {
-        let times = outcome
-            .facts
-            .iter()
-            .filter(|other| other.subject == fact.subject)
-            .count();
-        verdict.equal(
-            "once",
-            format!("`{}` has to have one fact", fact.subject),
-            &1,
-            &times,
-            "/facts",
-        );
+        let times = outcome.facts.iter().filter(|other| other.subject == fact.subject).count();
+        let message = format!("`{}` has to have one fact", fact.subject);
+        verdict.equal("once", message, &1, &times, "/facts");
     }
-    verdict.check(
-        "cell",
-        holding,
-        "searched again: the same first match, or none",
-    );
-    verdict.equal(
-        "content",
-        "the summary differs",
-        &right.content,
-        &outcome.content,
-        "/content",
-    );
-    if verdict.equal(
-        "artifacts",
-        "one artifact is expected",
-        &right.artifacts.len(),
-        &outcome.artifacts.len(),
-        "/artifacts",
-    ) {
-        check_table(&report::csv(&table), &mut verdict)?;
-    }
-    verdict.cap_findings(20);
-    Ok(verdict)
+    verdict.check("cell", holding, "searched again: the same first match, or none");
 }
 
 fn check_table(expected: &str, verdict: &mut Verdict) -> Result<(), Failure> {
     let written = files::read_work(report::FILE)?;
     if written == expected {
-        verdict.check(
-            "table",
-            [report::FILE],
-            "the same to the last byte when written again",
-        );
+        verdict.check("table", [report::FILE], "the same to the last byte when written again");
     } else {
         let message = format!("{} is not what the documents say", report::FILE);
         verdict.finding(Finding::error("table", message, expected, written).at(report::FILE));

@@ -43,13 +43,7 @@ pub(crate) fn judge(
                 judge_quotation(sources, n, fact, &quotation, &place, verdict);
                 return Some(quotation.quote.len());
             }
-            Err(failure) => shape(
-                failure,
-                "value, quote, file, start, end",
-                fact,
-                &place,
-                verdict,
-            ),
+            Err(failure) => shape(failure, "value, quote, file, start, end", fact, &place, verdict),
         },
         "absence" => match fact.content::<Absence>() {
             Ok(absence) => judge_absence(sources, n, fact, &absence, &place, verdict),
@@ -80,13 +74,7 @@ fn judge_frame<'a>(
 ) -> Option<&'a str> {
     let subject = &fact.subject;
     let message = format!("`{subject}` quotes another file than its source");
-    verdict.equal(
-        "source",
-        message,
-        &file,
-        &fact.source.as_str(),
-        format!("/facts/{n}/source"),
-    );
+    verdict.equal("source", message, &file, &fact.source.as_str(), format!("/facts/{n}/source"));
     if subject.split('/').count() != 3 || !is_named_after(subject, file) {
         let message = format!("`{subject}` is not called after `{file}`");
         let finding = Finding::error("subject", message, "documents/<document>/<field>", subject);
@@ -116,11 +104,7 @@ fn is_named_after(subject: &str, file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or_default();
     let wanted = plain(name.rsplit_once('.').map_or(name, |(stem, _)| stem));
     let found = plain(subject.split('/').nth(1).unwrap_or_default());
-    let rest = found.strip_prefix(if wanted.is_empty() {
-        "document"
-    } else {
-        &wanted
-    });
+    let rest = found.strip_prefix(if wanted.is_empty() { "document" } else { &wanted });
     rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
 }
 
@@ -147,13 +131,7 @@ fn judge_quotation(
         return;
     };
     let message = format!("`{subject}`: the document says something else there");
-    verdict.equal(
-        "quote",
-        message,
-        &span,
-        &found.quote.as_str(),
-        format!("{place}/quote"),
-    );
+    verdict.equal("quote", message, &span, &found.quote.as_str(), format!("{place}/quote"));
     if found.value.is_empty() || !span.contains(found.value.as_str()) {
         let message = format!("`{subject}`: the value is not in the quotation");
         verdict.finding(
@@ -176,31 +154,18 @@ fn judge_match(
     let Some(pattern) = sources.patterns.get(field(fact)) else {
         return;
     };
-    let first = pattern
-        .captures_iter(text)
-        .find(|captures| !value(captures).is_empty());
+    let first = pattern.captures_iter(text).find(|captures| !value(captures).is_empty());
     let Some(captures) = first else {
-        let message = format!(
-            "`{}`: the pattern is not found in the document",
-            fact.subject
-        );
+        let message = format!("`{}`: the pattern is not found in the document", fact.subject);
         verdict.finding(Finding::error("match", message, "no quotation", &found.quote).at(place));
         return;
     };
-    let at = captures
-        .get(0)
-        .map_or((0, 0), |whole| (whole.start(), whole.end()));
+    let at = captures.get(0).map_or((0, 0), |whole| (whole.start(), whole.end()));
     let message = format!("`{}`: the first match is elsewhere", fact.subject);
     verdict.equal("match", message, &at, &(found.start, found.end), place);
     let value = value(&captures);
     let message = format!("`{}`: the pattern picks another value", fact.subject);
-    verdict.equal(
-        "value",
-        message,
-        &value,
-        &found.value.as_str(),
-        format!("{place}/value"),
-    );
+    verdict.equal("value", message, &value, &found.value.as_str(), format!("{place}/value"));
 }
 
 fn judge_absence(
@@ -215,13 +180,7 @@ fn judge_absence(
         return;
     };
     let message = format!("`{}`: an absence is missing", fact.subject);
-    verdict.equal(
-        "missing",
-        message,
-        &true,
-        &found.missing,
-        format!("{place}/missing"),
-    );
+    verdict.equal("missing", message, &true, &found.missing, format!("{place}/missing"));
     let Some(pattern) = sources.patterns.get(field(fact)) else {
         return;
     };
@@ -233,14 +192,8 @@ fn judge_absence(
         &found.pattern.as_str(),
         format!("{place}/pattern"),
     );
-    if let Some(there) = pattern
-        .captures_iter(text)
-        .find(|captures| !value(captures).is_empty())
-    {
-        let message = format!(
-            "`{}`: it is not missing, the document says so",
-            fact.subject
-        );
+    if let Some(there) = pattern.captures_iter(text).find(|captures| !value(captures).is_empty()) {
+        let message = format!("`{}`: it is not missing, the document says so", fact.subject);
         verdict.finding(Finding::error("absence", message, &there[0], "missing").at(place));
     }
 }

@@ -12,11 +12,7 @@ pub(crate) fn judge(
     outcome: &Outcome,
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
-    if !outcome
-        .artifacts
-        .iter()
-        .any(|artifact| artifact.path == FILE)
-    {
+    if !outcome.artifacts.iter().any(|artifact| artifact.path == FILE) {
         let message = "the table itself is missing";
         verdict.finding(
             Finding::error("artifact-missing", message, FILE, "no such artifact").at("/artifacts"),
@@ -26,28 +22,12 @@ pub(crate) fn judge(
     let before = verdict.findings.len();
     let rows = split(&files::read_work(FILE)?);
     let expected = expected(request, outcome);
-    verdict.equal(
-        "rows",
-        "another number of rows",
-        &expected.len(),
-        &rows.len(),
-        FILE,
-    );
+    verdict.equal("rows", "another number of rows", &expected.len(), &rows.len(), FILE);
     for (n, (right, found)) in expected.iter().zip(&rows).enumerate() {
-        verdict.equal(
-            "row",
-            format!("row {} differs from the facts", n + 1),
-            right,
-            found,
-            FILE,
-        );
+        verdict.equal("row", format!("row {} differs from the facts", n + 1), right, found, FILE);
     }
     if verdict.findings.len() == before {
-        verdict.check(
-            "table",
-            [FILE],
-            format!("{} rows say what the facts say", rows.len()),
-        );
+        verdict.check("table", [FILE], format!("{} rows say what the facts say", rows.len()));
     }
     Ok(())
 }
@@ -62,17 +42,11 @@ fn expected(request: &Request, outcome: &Outcome) -> Vec<Vec<String>> {
                 fact.content["file"] == file.as_str() && cell::field(fact) == field
             };
             let fact = outcome.facts.iter().find(of);
-            fact.and_then(|fact| fact.content["value"].as_str())
-                .unwrap_or_default()
-                .to_owned()
+            fact.and_then(|fact| fact.content["value"].as_str()).unwrap_or_default().to_owned()
         };
-        std::iter::once(name)
-            .chain(request.fields.iter().map(|field| value(&field.name)))
-            .collect()
+        std::iter::once(name).chain(request.fields.iter().map(|field| value(&field.name))).collect()
     };
-    std::iter::once(header)
-        .chain(request.documents.iter().map(row))
-        .collect()
+    std::iter::once(header).chain(request.documents.iter().map(row)).collect()
 }
 
 /// Cells of a CSV file whose line ends are single line feeds outside of quotes.
@@ -105,9 +79,6 @@ mod tests {
 
     #[test]
     fn quotes_are_undone() {
-        assert_eq!(
-            split("a,\"b,\n\"\"c\"\"\"\n1,\n"),
-            [["a", "b,\n\"c\""], ["1", ""]]
-        );
+        assert_eq!(split("a,\"b,\n\"\"c\"\"\"\n1,\n"), [["a", "b,\n\"c\""], ["1", ""]]);
     }
 }

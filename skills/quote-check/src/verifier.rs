@@ -42,10 +42,7 @@ impl Verifier for QuoteCheck {
     fn verify(submission: &Submission<Value>) -> Result<Verdict, Failure> {
         let performed = submission.performed()?;
         let outcome = &performed.outcome;
-        let other = outcome
-            .facts
-            .iter()
-            .find(|fact| !fact.subject.starts_with("documents/"));
+        let other = outcome.facts.iter().find(|fact| !fact.subject.starts_with("documents/"));
         if let Some(other) = other {
             return Err(Failure::unsupported(format!(
                 "`{}` is not under `documents/`",
@@ -67,15 +64,11 @@ impl Verifier for QuoteCheck {
 
 impl Sources {
     fn read(request: &Request) -> Result<Self, Failure> {
-        let texts = request
-            .documents
-            .iter()
-            .map(|file| Ok((file.clone(), files::read_text(file)?)));
+        let texts =
+            request.documents.iter().map(|file| Ok((file.clone(), files::read_text(file)?)));
         let patterns = request.fields.iter().map(|field| {
-            let regex = RegexBuilder::new(&field.pattern)
-                .multi_line(true)
-                .size_limit(PATTERN_SIZE)
-                .build();
+            let regex =
+                RegexBuilder::new(&field.pattern).multi_line(true).size_limit(PATTERN_SIZE).build();
             let regex = regex.map_err(|error| {
                 Failure::invalid_args(format!("field `{}`: {error}", field.name))
             })?;
@@ -105,10 +98,7 @@ fn judge_cells(sources: &Sources, outcome: &Outcome, verdict: &mut Verdict) {
             None => absences.push(fact.subject.clone()),
         }
     }
-    let note = format!(
-        "{} spans read again, {bytes} bytes, each the same",
-        quotes.len()
-    );
+    let note = format!("{} spans read again, {bytes} bytes, each the same", quotes.len());
     verdict.check("quote", quotes, note);
     let note = format!("{} searched again, none found", absences.len());
     verdict.check("absence", absences, note);
@@ -118,22 +108,14 @@ fn judge_cells(sources: &Sources, outcome: &Outcome, verdict: &mut Verdict) {
 fn judge_completeness(request: &Request, outcome: &Outcome, verdict: &mut Verdict) {
     let mut wanted: HashSet<(&str, &str)> = HashSet::new();
     for file in &request.documents {
-        wanted.extend(
-            request
-                .fields
-                .iter()
-                .map(|field| (file.as_str(), field.name.as_str())),
-        );
+        wanted.extend(request.fields.iter().map(|field| (file.as_str(), field.name.as_str())));
     }
     let mut subjects = HashSet::new();
     for (n, fact) in outcome.facts.iter().enumerate() {
         let file = fact.content["file"].as_str().unwrap_or_default();
         let again = !wanted.remove(&(file, cell::field(fact)));
         if !subjects.insert(fact.subject.as_str()) || again {
-            let message = format!(
-                "`{}` is no cell of the table, or is there again",
-                fact.subject
-            );
+            let message = format!("`{}` is no cell of the table, or is there again", fact.subject);
             let finding =
                 Finding::error("cell-invented", message, "one fact a cell", &fact.content);
             verdict.finding(finding.at(format!("/facts/{n}")));

@@ -34,10 +34,7 @@ impl Advice {
     /// An advice.
     #[must_use]
     pub fn new(diagnosis: impl Into<String>, remedy: Remedy) -> Self {
-        Self {
-            diagnosis: diagnosis.into(),
-            remedy,
-        }
+        Self { diagnosis: diagnosis.into(), remedy }
     }
 
     /// Call again with the same arguments and these keys set.
@@ -65,10 +62,9 @@ impl Advice {
 pub fn by_cause(mishap: &Mishap) -> Advice {
     match &mishap.cause {
         Cause::Failed(failure) => by_failure(failure, &mishap.earlier),
-        Cause::Rejected(findings) => Advice::new(
-            "verification found errors",
-            Remedy::Replan(findings_in_words(findings)),
-        ),
+        Cause::Rejected(findings) => {
+            Advice::new("verification found errors", Remedy::Replan(findings_in_words(findings)))
+        }
         Cause::Limited(hit) => by_limit(hit, &mishap.earlier),
         Cause::Trapped(message) => Advice::new(
             "the skill broke down",
@@ -88,14 +84,9 @@ fn by_failure(failure: &Failure, earlier: &[Cause]) -> Advice {
     let message = failure.message.clone();
     match failure.kind {
         FailureKind::Unavailable => {
-            let times = earlier
-                .iter()
-                .filter(|cause| is_failure(cause, FailureKind::Unavailable))
-                .count();
-            Advice::new(
-                "something outside is down or busy",
-                Remedy::RetryAfter(pause(times)),
-            )
+            let times =
+                earlier.iter().filter(|cause| is_failure(cause, FailureKind::Unavailable)).count();
+            Advice::new("something outside is down or busy", Remedy::RetryAfter(pause(times)))
         }
         FailureKind::InvalidArgs => {
             Advice::new("the arguments do not fit", Remedy::Replan(message))
@@ -115,10 +106,8 @@ fn by_failure(failure: &Failure, earlier: &[Cause]) -> Advice {
 }
 
 fn by_limit(hit: &LimitHit, earlier: &[Cause]) -> Advice {
-    let words = format!(
-        "the limit `{}` allows {}, and {} was used",
-        hit.limit, hit.allowed, hit.used
-    );
+    let words =
+        format!("the limit `{}` allows {}, and {} was used", hit.limit, hit.allowed, hit.used);
     let again = earlier
         .iter()
         .any(|cause| matches!(cause, Cause::Limited(before) if before.limit == hit.limit));
@@ -157,10 +146,7 @@ mod tests {
     use crate::testing;
 
     fn advice(cause: Cause, earlier: Vec<Cause>) -> Remedy {
-        let mishap = Mishap {
-            earlier,
-            ..testing::mishap(json!({}), cause)
-        };
+        let mishap = Mishap { earlier, ..testing::mishap(json!({}), cause) };
         by_cause(&mishap).remedy
     }
 
@@ -178,21 +164,13 @@ mod tests {
     #[test]
     fn what_is_denied_goes_to_a_person_who_is_told_what() {
         let denied = Cause::Failed(Failure::denied("GET https://example.org is not granted"));
-        let Remedy::AskPerson(question) = advice(denied, vec![]) else {
-            panic!("not a question")
-        };
+        let Remedy::AskPerson(question) = advice(denied, vec![]) else { panic!("not a question") };
         assert!(question.contains("https://example.org"));
     }
 
     #[test]
     fn a_limit_reached_twice_ends_it() {
-        let hit = || {
-            Cause::Limited(LimitHit {
-                limit: "fuel".into(),
-                allowed: 1,
-                used: 2,
-            })
-        };
+        let hit = || Cause::Limited(LimitHit { limit: "fuel".into(), allowed: 1, used: 2 });
         assert!(matches!(advice(hit(), vec![]), Remedy::Replan(_)));
         assert!(matches!(advice(hit(), vec![hit()]), Remedy::GiveUp(_)));
     }

@@ -161,8 +161,6 @@ pub(crate) fn parse<T: DeserializeOwned>(json: &str, what: &str) -> Result<T, Fa
         Failure::invalid_args(format!("{what} at `{path}`: {}", error.inner()))
             .with_evidence(serde_json::json!({ "path": path }))
     })?;
-    reader
-        .end()
-        .map_err(|error| Failure::invalid_args(format!("{what}: {error}")))?;
+    reader.end().map_err(|error| Failure::invalid_args(format!("{what}: {error}")))?;
     Ok(value)
 }

@@ -48,33 +48,23 @@ pub(crate) fn submission<A: DeserializeOwned>(
             call: call(performed.call)?,
             outcome: outcome_in(performed.outcome)?,
         })),
-        wit::Body::Statements(statements) => Body::Statements(
-            statements
-                .into_iter()
-                .map(statement)
-                .collect::<Result<_, _>>()?,
-        ),
+        wit::Body::Statements(statements) => {
+            Body::Statements(statements.into_iter().map(statement).collect::<Result<_, _>>()?)
+        }
     };
     Ok(Submission {
         skill: from.skill,
         version: from.version,
         subgoal: subgoal(from.subgoal)?,
         body,
-        inputs: from
-            .inputs
-            .into_iter()
-            .map(fact)
-            .collect::<Result<_, _>>()?,
+        inputs: from.inputs.into_iter().map(fact).collect::<Result<_, _>>()?,
         settings: json(&from.settings, "settings")?,
     })
 }
 
 fn statement(from: wit::Statement) -> Result<Statement, Failure> {
     Ok(Statement {
-        value: from
-            .value
-            .map(|text| json(&text, "a statement's value"))
-            .transpose()?,
+        value: from.value.map(|text| json(&text, "a statement's value")).transpose()?,
         id: from.id,
         text: from.text,
         rests_on: from.rests_on,
@@ -114,11 +104,7 @@ fn outcome_in(from: wit::Outcome) -> Result<Outcome, Failure> {
     };
     Ok(Outcome {
         content: json(&from.content, "an outcome's content")?,
-        facts: from
-            .facts
-            .into_iter()
-            .map(draft)
-            .collect::<Result<_, _>>()?,
+        facts: from.facts.into_iter().map(draft).collect::<Result<_, _>>()?,
         artifacts: from.artifacts.into_iter().map(artifact).collect(),
     })
 }
@@ -174,11 +160,7 @@ fn failure_in(from: wit::Failure) -> Result<Failure, Failure> {
 }
 
 pub(crate) fn verdict(from: Verdict) -> wit::Verdict {
-    let check = |from: Check| wit::Check {
-        rule: from.rule,
-        about: from.about,
-        note: from.note,
-    };
+    let check = |from: Check| wit::Check { rule: from.rule, about: from.about, note: from.note };
     wit::Verdict {
         checks: from.checks.into_iter().map(check).collect(),
         findings: from.findings.into_iter().map(finding).collect(),
@@ -218,17 +200,12 @@ fn finding_in(from: wit::Finding) -> Result<Finding, Failure> {
 fn cause(from: wit::Cause) -> Result<Cause, Failure> {
     Ok(match from {
         wit::Cause::Failed(failure) => Cause::Failed(failure_in(failure)?),
-        wit::Cause::Rejected(findings) => Cause::Rejected(
-            findings
-                .into_iter()
-                .map(finding_in)
-                .collect::<Result<_, _>>()?,
-        ),
-        wit::Cause::Limited(hit) => Cause::Limited(LimitHit {
-            limit: hit.limit,
-            allowed: hit.allowed,
-            used: hit.used,
-        }),
+        wit::Cause::Rejected(findings) => {
+            Cause::Rejected(findings.into_iter().map(finding_in).collect::<Result<_, _>>()?)
+        }
+        wit::Cause::Limited(hit) => {
+            Cause::Limited(LimitHit { limit: hit.limit, allowed: hit.allowed, used: hit.used })
+        }
         wit::Cause::Trapped(message) => Cause::Trapped(message),
         wit::Cause::Unmet(criteria) => Cause::Unmet(criteria),
         wit::Cause::Other(message) => Cause::Other(message),
@@ -240,11 +217,7 @@ pub(crate) fn mishap(from: wit::Mishap) -> Result<Mishap, Failure> {
         subgoal: subgoal(from.subgoal)?,
         call: call(from.call)?,
         cause: cause(from.cause)?,
-        earlier: from
-            .earlier
-            .into_iter()
-            .map(cause)
-            .collect::<Result<_, _>>()?,
+        earlier: from.earlier.into_iter().map(cause).collect::<Result<_, _>>()?,
     })
 }
 

@@ -61,12 +61,7 @@ pub fn get(id: &str) -> Result<Option<Fact>, Failure> {
 /// page by page. A page that cannot be read ends it with its failure.
 #[must_use]
 pub fn find(prefix: &str) -> Find {
-    Find {
-        prefix: prefix.into(),
-        after: None,
-        page: VecDeque::new(),
-        ended: false,
-    }
+    Find { prefix: prefix.into(), after: None, page: VecDeque::new(), ended: false }
 }
 
 /// How many facts are fetched at once.
@@ -123,10 +118,7 @@ mod host {
         after: Option<&str>,
         limit: u32,
     ) -> Result<Vec<Fact>, Failure> {
-        facts::find(prefix, after, limit)
-            .into_iter()
-            .map(convert::fact)
-            .collect()
+        facts::find(prefix, after, limit).into_iter().map(convert::fact).collect()
     }
 }
 

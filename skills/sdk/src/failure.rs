@@ -54,11 +54,7 @@ impl Failure {
     /// A failure without evidence.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            evidence: Value::Null,
-        }
+        Self { kind, message: message.into(), evidence: Value::Null }
     }
 
     /// The arguments, or what they point at, make no sense.

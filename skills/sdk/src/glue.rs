@@ -25,10 +25,7 @@ impl<T: Skill> exports::trigger::Guest for Exported<T> {
 impl<T: Skill> exports::executor::Guest for Exported<T> {
     fn execute(call: wit::Call) -> Result<wit::Outcome, wit::Failure> {
         log_panics();
-        convert::call(call)
-            .and_then(T::execute)
-            .map(convert::outcome)
-            .map_err(convert::failure)
+        convert::call(call).and_then(T::execute).map(convert::outcome).map_err(convert::failure)
     }
 }
 

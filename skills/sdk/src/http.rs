@@ -128,8 +128,5 @@ fn send(request: Request) -> Result<Response, Error> {
 
 #[cfg(not(target_family = "wasm"))]
 fn send(request: Request) -> Result<Response, Error> {
-    Err(Error::Denied(format!(
-        "there is no network outside the sandbox: {}",
-        request.url
-    )))
+    Err(Error::Denied(format!("there is no network outside the sandbox: {}", request.url)))
 }

@@ -53,11 +53,7 @@ impl Outcome {
     /// If `content` cannot be written as JSON: a map with keys that are not text.
     #[must_use]
     pub fn new(content: impl Serialize) -> Self {
-        Self {
-            content: to_json(content),
-            facts: Vec::new(),
-            artifacts: Vec::new(),
-        }
+        Self { content: to_json(content), facts: Vec::new(), artifacts: Vec::new() }
     }
 
     /// Adds a draft fact.
@@ -93,10 +89,7 @@ impl Outcome {
     /// The draft fact on a subject, with its place in the list.
     #[must_use]
     pub fn find(&self, subject: &str) -> Option<(usize, &DraftFact)> {
-        self.facts
-            .iter()
-            .enumerate()
-            .find(|(_, fact)| fact.subject == subject)
+        self.facts.iter().enumerate().find(|(_, fact)| fact.subject == subject)
     }
 }
 
@@ -149,17 +142,12 @@ pub fn is_subject(text: &str) -> bool {
 #[must_use]
 pub fn is_segment(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
 }
 
 /// JSON of a value of our own types.
 pub(crate) fn to_json(value: impl Serialize) -> Value {
-    #[allow(
-        clippy::expect_used,
-        reason = "a fault of the skill's code, documented as a panic"
-    )]
+    #[allow(clippy::expect_used, reason = "a fault of the skill's code, documented as a panic")]
     serde_json::to_value(value).expect("content has a form in JSON")
 }
 
@@ -171,17 +159,7 @@ mod tests {
     fn subjects_are_segments_of_plain_characters() {
         assert!(is_subject("de/gene/FBgn0039155"));
         assert!(is_subject("profile/a.b_c-d"));
-        for bad in [
-            "",
-            "/a",
-            "a/",
-            "a//b",
-            "a/-b",
-            "a/ü",
-            "a b",
-            "a/..",
-            &"x".repeat(201),
-        ] {
+        for bad in ["", "/a", "a/", "a//b", "a/-b", "a/ü", "a b", "a/..", &"x".repeat(201)] {
             assert!(!is_subject(bad), "{bad}");
         }
     }

@@ -80,11 +80,7 @@ impl Assessment {
     /// An assessment without arguments. A score over 100 counts as 100.
     #[must_use]
     pub fn new(score: u8, reason: impl Into<String>) -> Self {
-        Self {
-            score: score.min(100),
-            reason: reason.into(),
-            args: None,
-        }
+        Self { score: score.min(100), reason: reason.into(), args: None }
     }
 
     /// Adds arguments, an object.
@@ -100,10 +96,7 @@ impl Assessment {
 macro_rules! export_skill {
     ($skill:ty) => {
         #[cfg(target_family = "wasm")]
-        #[allow(
-            unsafe_code,
-            reason = "the exported functions of a component are unsafe by nature"
-        )]
+        #[allow(unsafe_code, reason = "the exported functions of a component are unsafe by nature")]
         const _: () = {
             type CheckreinExport = $crate::macros::Exported<$skill>;
             $crate::macros::__export_checkrein_skill!(
@@ -118,10 +111,7 @@ macro_rules! export_skill {
 macro_rules! export_verifier {
     ($verifier:ty) => {
         #[cfg(target_family = "wasm")]
-        #[allow(
-            unsafe_code,
-            reason = "the exported functions of a component are unsafe by nature"
-        )]
+        #[allow(unsafe_code, reason = "the exported functions of a component are unsafe by nature")]
         const _: () = {
             type CheckreinExport = $crate::macros::Exported<$verifier>;
             $crate::macros::__export_checkrein_verifier!(

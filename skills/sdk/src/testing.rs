@@ -110,25 +110,13 @@ pub(crate) fn root() -> PathBuf {
 /// A subgoal of nothing in particular.
 #[must_use]
 pub fn subgoal(goal: &str, args: Value) -> Subgoal {
-    Subgoal {
-        id: "test".into(),
-        goal: goal.into(),
-        args,
-        evidence: vec![],
-        criteria: vec![],
-    }
+    Subgoal { id: "test".into(), goal: goal.into(), args, evidence: vec![], criteria: vec![] }
 }
 
 /// A first call with these arguments.
 #[must_use]
 pub fn call<A>(args: A) -> Call<A> {
-    Call {
-        id: "test".into(),
-        args,
-        attempt: 1,
-        seed: 0,
-        settings: json!({}),
-    }
+    Call { id: "test".into(), args, attempt: 1, seed: 0, settings: json!({}) }
 }
 
 /// The submission of an outcome.
@@ -138,10 +126,7 @@ pub fn submission<A>(skill: &str, args: A, outcome: Outcome) -> Submission<A> {
         skill: skill.into(),
         version: "0.1.0".into(),
         subgoal: subgoal("test", json!({})),
-        body: Body::Performed(Box::new(Performed {
-            call: call(args),
-            outcome,
-        })),
+        body: Body::Performed(Box::new(Performed { call: call(args), outcome })),
         inputs: vec![],
         settings: json!({}),
     }
@@ -150,10 +135,5 @@ pub fn submission<A>(skill: &str, args: A, outcome: Outcome) -> Submission<A> {
 /// A mishap at the first attempt.
 #[must_use]
 pub fn mishap(args: Value, cause: Cause) -> Mishap {
-    Mishap {
-        subgoal: subgoal("test", args.clone()),
-        call: call(args),
-        cause,
-        earlier: vec![],
-    }
+    Mishap { subgoal: subgoal("test", args.clone()), call: call(args), cause, earlier: vec![] }
 }

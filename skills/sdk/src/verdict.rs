@@ -100,9 +100,7 @@ impl Verdict {
     /// Whether a finding rejects the submission.
     #[must_use]
     pub fn rejects(&self) -> bool {
-        self.findings
-            .iter()
-            .any(|finding| finding.severity == Severity::Error)
+        self.findings.iter().any(|finding| finding.severity == Severity::Error)
     }
 
     /// Keeps the first `most` findings and says in a last one how many were left out, so that a
@@ -111,12 +109,10 @@ impl Verdict {
         let found = self.findings.len();
         if found > most {
             // Errors first: a warning must not crowd out what rejects.
-            self.findings
-                .sort_by_key(|finding| finding.severity == Severity::Warning);
+            self.findings.sort_by_key(|finding| finding.severity == Severity::Warning);
             self.findings.truncate(most);
             let more = format!("{} more findings are left out", found - most);
-            self.findings
-                .push(Finding::error("more-findings", more, most, found));
+            self.findings.push(Finding::error("more-findings", more, most, found));
         }
         self
     }
@@ -158,10 +154,7 @@ impl Finding {
         expected: impl Serialize,
         actual: impl Serialize,
     ) -> Self {
-        Self {
-            severity: Severity::Warning,
-            ..Self::error(rule, message, expected, actual)
-        }
+        Self { severity: Severity::Warning, ..Self::error(rule, message, expected, actual) }
     }
 
     /// Says where: a JSON Pointer into the outcome, or a file of `/work`.
@@ -180,11 +173,7 @@ impl Finding {
 }
 
 fn not_null(value: Value) -> Value {
-    if value.is_null() {
-        Value::from("nothing")
-    } else {
-        value
-    }
+    if value.is_null() { Value::from("nothing") } else { value }
 }
 
 /// Compares numbers within a relative tolerance, and remembers the largest difference.
@@ -199,37 +188,23 @@ impl Comparison {
     /// A comparison within a relative tolerance, such as `1e-9`.
     #[must_use]
     pub fn within(tolerance: f64) -> Self {
-        Self {
-            tolerance,
-            largest: 0.0,
-            compared: 0,
-        }
+        Self { tolerance, largest: 0.0, compared: 0 }
     }
 
     /// Whether the two agree. NaN agrees with nothing.
     pub fn agree(&mut self, expected: f64, actual: f64) -> bool {
         let scale = expected.abs().max(actual.abs());
-        let difference = if expected == actual {
-            0.0
-        } else {
-            (expected - actual).abs() / scale
-        };
+        let difference = if expected == actual { 0.0 } else { (expected - actual).abs() / scale };
         self.compared += 1;
-        self.largest = self.largest.max(if difference.is_nan() {
-            f64::INFINITY
-        } else {
-            difference
-        });
+        self.largest =
+            self.largest.max(if difference.is_nan() { f64::INFINITY } else { difference });
         difference <= self.tolerance
     }
 
     /// Such as `largest relative difference 3e-13 over 623 numbers`.
     #[must_use]
     pub fn note(&self) -> String {
-        format!(
-            "largest relative difference {:.0e} over {} numbers",
-            self.largest, self.compared
-        )
+        format!("largest relative difference {:.0e} over {} numbers", self.largest, self.compared)
     }
 }
 
@@ -257,17 +232,11 @@ mod tests {
         verdict.cap_findings(20);
         assert_eq!(verdict.findings.len(), 21);
         assert_eq!(verdict.findings[0].rule, "e");
-        assert_eq!(
-            verdict.findings[20].message,
-            "11 more findings are left out"
-        );
+        assert_eq!(verdict.findings[20].message, "11 more findings are left out");
     }
 
     #[test]
     fn nothing_is_not_null() {
-        assert_eq!(
-            Finding::error("r", "m", Value::Null, 1).expected,
-            Value::from("nothing")
-        );
+        assert_eq!(Finding::error("r", "m", Value::Null, 1).expected, Value::from("nothing"));
     }
 }

@@ -12,11 +12,7 @@ impl Closeness {
     /// Within a relative tolerance.
     #[must_use]
     pub fn new(tolerance: f64) -> Self {
-        Self {
-            tolerance,
-            largest: 0.0,
-            count: 0,
-        }
+        Self { tolerance, largest: 0.0, count: 0 }
     }
 
     /// Whether `found` is `right`, give or take the tolerance and `slack`: what rounding alone makes

@@ -16,10 +16,9 @@ pub fn grid(path: &str, text: &str, delimiter: u8) -> Result<Grid, Failure> {
         .ok_or_else(|| Failure::invalid_args(format!("`{path}`: a quote that is not closed")))?;
     let width = grid.first().map_or(0, Vec::len);
     match grid.iter().position(|row| row.len() != width) {
-        Some(row) => Err(Failure::invalid_args(format!(
-            "`{path}`: record {} has another width",
-            row + 1
-        ))),
+        Some(row) => {
+            Err(Failure::invalid_args(format!("`{path}`: record {} has another width", row + 1)))
+        }
         None if grid.is_empty() => Err(Failure::invalid_args(format!("`{path}` is empty"))),
         None => Ok(grid),
     }
@@ -84,22 +83,14 @@ mod tests {
 
     #[test]
     fn dialects() {
-        for text in [
-            "a,b\n1,2\n",
-            "\u{feff}a,b\r\n1,2",
-            "\"a\",b\r1,\"2\"\r\r",
-            "a,b\n\n1,2\n\n",
-        ] {
+        for text in ["a,b\n1,2\n", "\u{feff}a,b\r\n1,2", "\"a\",b\r1,\"2\"\r\r", "a,b\n\n1,2\n\n"] {
             assert_eq!(
                 grid("x", text, b',').expect("readable"),
                 [["a", "b"], ["1", "2"]],
                 "{text:?}"
             );
         }
-        assert_eq!(
-            grid("x", "a,\"b\"\"c,\nd\"\n", b',').expect("readable")[0][1],
-            "b\"c,\nd"
-        );
+        assert_eq!(grid("x", "a,\"b\"\"c,\nd\"\n", b',').expect("readable")[0][1], "b\"c,\nd");
         assert!(grid("x", "a,b\n1\n", b',').is_err());
         assert!(grid("x", "a,\"b\n", b',').is_err());
         assert!(grid("x", "", b',').is_err());

@@ -58,10 +58,8 @@ pub struct Test {
 ///
 /// [`Failure::invalid_args`] if the inputs give no result to compare with.
 pub fn compute(input: &Input) -> Result<Expected, Failure> {
-    let mut genes: Vec<Gene> = input
-        .kept()
-        .map(|(id, treated, control)| fit(id, &treated, &control))
-        .collect();
+    let mut genes: Vec<Gene> =
+        input.kept().map(|(id, treated, control)| fit(id, &treated, &control)).collect();
     let residual = (input.treated.len() + input.control.len()) as f64 - 2.0;
     let variances: Vec<f64> = genes.iter().map(|gene| gene.variance).collect();
     let (prior_df, prior_variance) = moderate::prior(&variances, residual)?;
@@ -69,47 +67,18 @@ pub fn compute(input: &Input) -> Result<Expected, Failure> {
     let inverse_sizes = 1.0 / input.treated.len() as f64 + 1.0 / input.control.len() as f64;
     let student = Student::default();
     for gene in &mut genes {
-        let weight = if prior_df.is_infinite() {
-            0.0
-        } else {
-            residual / (residual + prior_df)
-        };
+        let weight = if prior_df.is_infinite() { 0.0 } else { residual / (residual + prior_df) };
         let variance = weight * gene.variance + (1.0 - weight) * prior_variance;
         let t = gene.change / (variance * inverse_sizes).sqrt();
-        gene.moderated = Test {
-            t,
-            df: total_df,
-            p: student.two_sided(t, total_df),
-            q: 0.0,
-        };
+        gene.moderated = Test { t, df: total_df, p: student.two_sided(t, total_df), q: 0.0 };
         if let Some(welch) = &mut gene.welch {
             welch.p = student.two_sided(welch.t, welch.df);
         }
     }
-    step_up(
-        &mut genes
-            .iter_mut()
-            .map(|gene| &mut gene.moderated)
-            .collect::<Vec<_>>(),
-    );
-    step_up(
-        &mut genes
-            .iter_mut()
-            .filter_map(|gene| gene.welch.as_mut())
-            .collect::<Vec<_>>(),
-    );
-    genes.sort_by(|a, b| {
-        a.moderated
-            .p
-            .total_cmp(&b.moderated.p)
-            .then_with(|| a.id.cmp(&b.id))
-    });
-    Ok(Expected {
-        genes,
-        prior_df,
-        prior_variance,
-        total_df,
-    })
+    step_up(&mut genes.iter_mut().map(|gene| &mut gene.moderated).collect::<Vec<_>>());
+    step_up(&mut genes.iter_mut().filter_map(|gene| gene.welch.as_mut()).collect::<Vec<_>>());
+    genes.sort_by(|a, b| a.moderated.p.total_cmp(&b.moderated.p).then_with(|| a.id.cmp(&b.id)));
+    Ok(Expected { genes, prior_df, prior_variance, total_df })
 }
 
 fn fit(id: &str, treated: &[f64], control: &[f64]) -> Gene {
@@ -123,11 +92,7 @@ fn fit(id: &str, treated: &[f64], control: &[f64]) -> Gene {
         // Satterthwaite's formula, divided through by the squared sum.
         let share = a / (a + b);
         let df = 1.0 / (share * share / (n - 1.0) + (1.0 - share) * (1.0 - share) / (m - 1.0));
-        Test {
-            t: change / (a + b).sqrt(),
-            df,
-            ..Test::default()
-        }
+        Test { t: change / (a + b).sqrt(), df, ..Test::default() }
     });
     Gene {
         id: id.to_owned(),
@@ -143,10 +108,7 @@ fn fit(id: &str, treated: &[f64], control: &[f64]) -> Gene {
 fn spread(values: &[f64]) -> f64 {
     let mut sum = 0.0;
     for (n, a) in values.iter().enumerate() {
-        sum += values[n + 1..]
-            .iter()
-            .map(|b| (a - b) * (a - b))
-            .sum::<f64>();
+        sum += values[n + 1..].iter().map(|b| (a - b) * (a - b)).sum::<f64>();
     }
     sum / values.len() as f64
 }

@@ -39,11 +39,7 @@ pub fn trigamma_inverse(y: f64) -> f64 {
         if middle <= low || middle >= high {
             break;
         }
-        if trigamma(middle) > y {
-            low = middle
-        } else {
-            high = middle
-        }
+        if trigamma(middle) > y { low = middle } else { high = middle }
     }
     0.5 * (low + high)
 }
@@ -77,10 +73,7 @@ mod tests {
     use std::f64::consts::PI;
 
     fn close(actual: f64, expected: f64) {
-        assert!(
-            ((actual - expected) / expected).abs() < 1e-12,
-            "{actual} is not {expected}"
-        );
+        assert!(((actual - expected) / expected).abs() < 1e-12, "{actual} is not {expected}");
     }
 
     #[test]

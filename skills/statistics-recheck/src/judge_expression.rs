@@ -24,10 +24,7 @@ pub(crate) fn judge(
     })?;
     let input = Input::read(&request)?;
     let expected = compute(&input)?;
-    let mut judge = Judge {
-        closeness: Closeness::new(tolerance),
-        verdict,
-    };
+    let mut judge = Judge { closeness: Closeness::new(tolerance), verdict };
     judge_genes(&request, &expected, outcome, tolerance, &mut judge);
     overview::judge(&request, &input, &expected, outcome, tolerance, verdict);
     table::judge(&expected, outcome, tolerance, verdict)
@@ -43,11 +40,8 @@ fn judge_genes(
 ) {
     // A q as close to alpha as the tolerance may fall on either side.
     let margin = request.alpha * tolerance;
-    let rows: HashMap<&str, &Gene> = expected
-        .genes
-        .iter()
-        .map(|gene| (gene.id.as_str(), gene))
-        .collect();
+    let rows: HashMap<&str, &Gene> =
+        expected.genes.iter().map(|gene| (gene.id.as_str(), gene)).collect();
     let mut seen: HashMap<&str, usize> = HashMap::new();
     let mut holding = Vec::new();
     for (n, fact) in outcome.facts.iter().enumerate() {
@@ -70,21 +64,19 @@ fn judge_genes(
             other => invented(request, id, other.copied(), fact, &place, judge),
         }
     }
-    for gene in expected
-        .genes
-        .iter()
-        .filter(|gene| gene.moderated.q < request.alpha - margin)
-    {
+    for gene in expected.genes.iter().filter(|gene| gene.moderated.q < request.alpha - margin) {
         if !seen.contains_key(gene.id.as_str()) {
-            let message = format!("gene `{}` is significant and has no fact", gene.id);
-            let right = json!({ "gene": gene.id, "q": gene.moderated.q });
-            judge
-                .verdict
-                .finding(Finding::error("gene-missing", message, right, "no fact").at("/facts"));
+            missing(gene, judge);
         }
     }
     let note = judge.closeness.note(holding.len(), "genes");
     judge.verdict.check("gene-statistics", holding, note);
+}
+
+fn missing(gene: &Gene, judge: &mut Judge<'_>) {
+    let message = format!("gene `{}` is significant and has no fact", gene.id);
+    let right = json!({ "gene": gene.id, "q": gene.moderated.q });
+    judge.verdict.finding(Finding::error("gene-missing", message, right, "no fact").at("/facts"));
 }
 
 fn judge_fact(
@@ -119,18 +111,10 @@ fn invented(
 ) {
     let (message, right) = match gene {
         Some(gene) => (
-            format!(
-                "gene `{id}` is not significant: its q is {}",
-                gene.moderated.q
-            ),
+            format!("gene `{id}` is not significant: its q is {}", gene.moderated.q),
             json!({ "q": gene.moderated.q, "alpha": request.alpha }),
         ),
-        None => (
-            format!("gene `{id}` is not among the tested genes"),
-            json!("no such gene"),
-        ),
+        None => (format!("gene `{id}` is not among the tested genes"), json!("no such gene")),
     };
-    judge
-        .verdict
-        .finding(Finding::error("gene-invented", message, right, &fact.content).at(place));
+    judge.verdict.finding(Finding::error("gene-invented", message, right, &fact.content).at(place));
 }

@@ -45,24 +45,9 @@ pub(crate) fn judge(
     let request = Request::deserialize(args).map_err(|error| {
         Failure::unsupported(format!("not the arguments of such a call: {error}"))
     })?;
-    let tables: Vec<usize> = (0..outcome.facts.len())
-        .filter(|n| outcome.facts[*n].subject.split('/').count() == 2)
-        .collect();
-    let [at] = tables[..] else {
-        let message = "one fact on the table itself is expected";
-        verdict.finding(Finding::error("once", message, 1, tables.len()).at("/facts"));
-        return Ok(());
-    };
+    let Some((at, summary)) = find_summary(outcome, verdict) else { return Ok(()) };
     let fact = &outcome.facts[at];
     let place = format!("/facts/{at}/content");
-    let Ok(summary) = fact.content::<Summary>() else {
-        let expected =
-            "rows, columns, missing, duplicate_rows, duplicate_keys, delimiter, header, names";
-        verdict.finding(
-            Finding::error("content-shape", "not a table", expected, &fact.content).at(place),
-        );
-        return Ok(());
-    };
     let text = files::read_text(&request.table)?;
     let Some(delimiter) = judge_delimiter(&request, &summary, &text, &place, verdict) else {
         return Ok(());
@@ -75,25 +60,38 @@ pub(crate) fn judge(
     judge_numbers(&summary, &grid, &names, &place, verdict);
     columns::frame(&request.table, at, fact, verdict);
     if verdict.findings.len() == before {
-        verdict.check(
-            "table",
-            [&fact.subject],
-            format!("{} rows counted again", summary.rows),
-        );
+        verdict.check("table", [&fact.subject], format!("{} rows counted again", summary.rows));
     }
     columns::judge(
         &request.table,
         at,
         outcome,
-        &columns::Table {
-            grid: &grid,
-            header: summary.header,
-            names: &names,
-        },
+        &columns::Table { grid: &grid, header: summary.header, names: &names },
         tolerance,
         verdict,
     );
     judge_document(&request, at, outcome, verdict)
+}
+
+/// The one fact on the table itself, and its content.
+fn find_summary(outcome: &Outcome, verdict: &mut Verdict) -> Option<(usize, Summary)> {
+    let tables: Vec<usize> = (0..outcome.facts.len())
+        .filter(|n| outcome.facts[*n].subject.split('/').count() == 2)
+        .collect();
+    let [at] = tables[..] else {
+        let message = "one fact on the table itself is expected";
+        verdict.finding(Finding::error("once", message, 1, tables.len()).at("/facts"));
+        return None;
+    };
+    let found = &outcome.facts[at].content;
+    let summary = Summary::deserialize(found).ok();
+    if summary.is_none() {
+        let expected =
+            "rows, columns, missing, duplicate_rows, duplicate_keys, delimiter, header, names";
+        let finding = Finding::error("content-shape", "not a table", expected, found);
+        verdict.finding(finding.at(format!("/facts/{at}/content")));
+    }
+    summary.map(|summary| (at, summary))
 }
 
 /// The delimiter has to be the one asked for, or split the table as evenly as any other could.
@@ -148,13 +146,7 @@ fn judge_delimiter(
 fn judge_name(request: &Request, fact: &DraftFact, verdict: &mut Verdict) {
     let found = fact.subject.trim_start_matches("profile/");
     if let Some(asked) = &request.name {
-        verdict.equal(
-            "subject",
-            "another name was asked for",
-            &asked.as_str(),
-            &found,
-            "/facts",
-        );
+        verdict.equal("subject", "another name was asked for", &asked.as_str(), &found, "/facts");
     }
 }
 
@@ -170,27 +162,14 @@ fn judge_header(
     let expected = request.header.unwrap_or_else(|| {
         let first = &grid[0];
         let twice = (1..first.len()).any(|n| first[..n].contains(&first[n]));
-        !twice
-            && !first
-                .iter()
-                .any(|cell| decimal(cell).is_some() || cell.parse::<f64>().is_ok())
+        !twice && !first.iter().any(|cell| decimal(cell).is_some() || cell.parse::<f64>().is_ok())
     });
-    verdict.equal(
-        "header",
-        "the first row is another thing",
-        &expected,
-        &summary.header,
-        place,
-    );
+    verdict.equal("header", "the first row is another thing", &expected, &summary.header, place);
 }
 
 fn names(grid: &Grid, header: bool) -> Vec<String> {
     let name = |(n, cell): (usize, &String)| {
-        if header && !cell.is_empty() {
-            cell.clone()
-        } else {
-            format!("column_{}", n + 1)
-        }
+        if header && !cell.is_empty() { cell.clone() } else { format!("column_{}", n + 1) }
     };
     grid[0].iter().enumerate().map(name).collect()
 }
@@ -209,15 +188,10 @@ fn judge_numbers(
         .map(|(n, name)| crate::profile::column(name, &cells(grid, summary.header, n)))
         .collect();
     let of = |column: &Value, key: &str| {
-        column[key]
-            .as_u64()
-            .and_then(|n| usize::try_from(n).ok())
-            .unwrap_or(0)
+        column[key].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0)
     };
     let missing: usize = columns.iter().map(|column| of(column, "missing")).sum();
-    let keys = columns
-        .first()
-        .map_or(0, |first| of(first, "values") - of(first, "distinct"));
+    let keys = columns.first().map_or(0, |first| of(first, "values") - of(first, "distinct"));
     let numbers = [
         ("rows", data.len(), summary.rows),
         ("columns", names.len(), summary.columns),
@@ -226,13 +200,7 @@ fn judge_numbers(
         ("duplicate_keys", keys, summary.duplicate_keys),
     ];
     for (key, right, found) in numbers {
-        verdict.equal(
-            key,
-            format!("`{key}` differs"),
-            &right,
-            &found,
-            format!("{place}/{key}"),
-        );
+        verdict.equal(key, format!("`{key}` differs"), &right, &found, format!("{place}/{key}"));
     }
     verdict.equal(
         "names",
@@ -250,11 +218,7 @@ fn judge_document(
     outcome: &Outcome,
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
-    if !outcome
-        .artifacts
-        .iter()
-        .any(|artifact| artifact.path == FILE)
-    {
+    if !outcome.artifacts.iter().any(|artifact| artifact.path == FILE) {
         return Ok(());
     }
     let columns: Vec<&Value> = outcome

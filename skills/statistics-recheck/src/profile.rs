@@ -14,11 +14,8 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 /// tolerance by whoever compares.
 #[must_use]
 pub fn column(name: &str, cells: &[&str]) -> Value {
-    let mut values: Vec<&str> = cells
-        .iter()
-        .copied()
-        .filter(|cell| !MISSING.contains(cell))
-        .collect();
+    let mut values: Vec<&str> =
+        cells.iter().copied().filter(|cell| !MISSING.contains(cell)).collect();
     values.sort_unstable();
     let mut distinct = values.clone();
     distinct.dedup();
@@ -52,10 +49,7 @@ fn kind(values: &[&str]) -> &'static str {
         "integer"
     } else if values.iter().all(|value| decimal(value).is_some()) {
         "number"
-    } else if values
-        .iter()
-        .all(|value| truths.contains(&value.to_ascii_lowercase().as_str()))
-    {
+    } else if values.iter().all(|value| truths.contains(&value.to_ascii_lowercase().as_str())) {
         "boolean"
     } else {
         "text"
@@ -63,10 +57,7 @@ fn kind(values: &[&str]) -> &'static str {
 }
 
 fn is_whole(value: &str) -> bool {
-    let only_digits = value
-        .trim_start_matches(['+', '-'])
-        .chars()
-        .all(|c| c.is_ascii_digit());
+    let only_digits = value.trim_start_matches(['+', '-']).chars().all(|c| c.is_ascii_digit());
     only_digits && decimal(value).is_some_and(|number| number.abs() <= EXACT)
 }
 
@@ -75,26 +66,18 @@ fn is_whole(value: &str) -> bool {
 pub fn decimal(value: &str) -> Option<f64> {
     let mut digits = value.trim_start_matches(['+', '-']).chars();
     let code = digits.next() == Some('0') && digits.next().is_some_and(|c| c.is_ascii_digit());
-    let word = value
-        .chars()
-        .any(|c| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
+    let word = value.chars().any(|c| c.is_alphabetic() && !matches!(c, 'e' | 'E'));
     if code || word {
         return None;
     }
-    value
-        .parse::<f64>()
-        .ok()
-        .filter(|number| number.is_finite())
+    value.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
 /// Range, sum and counts. Whole numbers are added as such, which is exact.
 fn measures(values: &[&str]) -> Value {
     let mut numbers: Vec<f64> = values.iter().filter_map(|value| decimal(value)).collect();
     numbers.sort_unstable_by(f64::total_cmp);
-    let whole: Option<Vec<i128>> = values
-        .iter()
-        .map(|value| value.parse::<i128>().ok())
-        .collect();
+    let whole: Option<Vec<i128>> = values.iter().map(|value| value.parse::<i128>().ok()).collect();
     let sum = match whole {
         Some(whole) => whole.iter().sum::<i128>() as f64,
         // From both ends to the middle: what cancels does so early.
@@ -135,10 +118,7 @@ pub fn doubled_rows(data: &[Vec<String>]) -> usize {
 /// The cells of a column.
 #[must_use]
 pub fn cells(grid: &Grid, header: bool, at: usize) -> Vec<&str> {
-    grid[usize::from(header)..]
-        .iter()
-        .map(|row| row[at].as_str())
-        .collect()
+    grid[usize::from(header)..].iter().map(|row| row[at].as_str()).collect()
 }
 
 #[cfg(test)]

@@ -27,15 +27,9 @@ pub fn unit_points() -> Vec<Point> {
         // v = 1 / (1 + e^-s), and ln v without losing v near 1.
         let ln = -((-s).exp().ln_1p());
         let rest = 1.0 / (1.0 + s.exp());
-        Point {
-            ln,
-            weight: STEP * PI * u.cosh() * ln.exp() * rest,
-        }
+        Point { ln, weight: STEP * PI * u.cosh() * ln.exp() * rest }
     };
-    (-SIDE..=SIDE)
-        .map(point)
-        .filter(|point| point.weight > 0.0)
-        .collect()
+    (-SIDE..=SIDE).map(point).filter(|point| point.weight > 0.0).collect()
 }
 
 /// The integral over (0, ∞) of a function that dies out like e^-x.
@@ -45,11 +39,7 @@ pub fn half_line(f: impl Fn(f64) -> f64) -> f64 {
         let u = f64::from(n) * STEP;
         let x = (FRAC_PI_2 * u.sinh()).exp();
         let value = f(x);
-        if value == 0.0 {
-            0.0
-        } else {
-            value * x * FRAC_PI_2 * u.cosh()
-        }
+        if value == 0.0 { 0.0 } else { value * x * FRAC_PI_2 * u.cosh() }
     };
     STEP * (-SIDE..=SIDE).map(term).sum::<f64>()
 }
@@ -62,10 +52,8 @@ mod tests {
     fn known_integrals() {
         assert!((half_line(|x| (-x).exp()) - 1.0).abs() < 1e-14);
         // ∫ v^(-1/2) dv over (0, 1) is 2: singular at an end.
-        let sum: f64 = unit_points()
-            .iter()
-            .map(|point| point.weight * (-0.5 * point.ln).exp())
-            .sum();
+        let sum: f64 =
+            unit_points().iter().map(|point| point.weight * (-0.5 * point.ln).exp()).sum();
         assert!((sum - 2.0).abs() < 1e-13, "{sum}");
     }
 }

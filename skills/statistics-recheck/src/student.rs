@@ -13,9 +13,7 @@ pub struct Student {
 
 impl Default for Student {
     fn default() -> Self {
-        Self {
-            points: unit_points(),
-        }
+        Self { points: unit_points() }
     }
 }
 
@@ -57,10 +55,7 @@ mod tests {
             for (df, expected) in [(1.0, one), (2.0, two)] {
                 let actual = student.two_sided(-t, df);
                 let difference = ((actual - expected) / expected).abs();
-                assert!(
-                    difference < 1e-11,
-                    "t {t}, df {df}: {actual} is not {expected}"
-                );
+                assert!(difference < 1e-11, "t {t}, df {df}: {actual} is not {expected}");
             }
         }
         assert_eq!(student.two_sided(0.0, 3.0), 1.0);

@@ -30,10 +30,8 @@ impl Verifier for StatisticsRecheck {
         let performed = submission.performed()?;
         let settings: Settings = settings(&submission.settings)?;
         if !(settings.tolerance > 0.0 && settings.tolerance < 0.1) {
-            let message = format!(
-                "`tolerance` is {}: over 0 and below 0.1 is possible",
-                settings.tolerance
-            );
+            let message =
+                format!("`tolerance` is {}: over 0 and below 0.1 is possible", settings.tolerance);
             return Err(Failure::invalid_args(message));
         }
         let (args, outcome) = (&performed.call.args, &performed.outcome);
@@ -59,18 +57,8 @@ enum Matter {
 /// What all facts are about. One that cannot be judged makes the whole submission so: a part that
 /// holds must not look like the whole.
 fn subject_matter(outcome: &Outcome) -> Result<Matter, Failure> {
-    let under = |folder: &str| {
-        outcome
-            .facts
-            .iter()
-            .all(|fact| fact.subject.starts_with(folder))
-    };
-    let artifact = |path: &str| {
-        outcome
-            .artifacts
-            .iter()
-            .any(|artifact| artifact.path == path)
-    };
+    let under = |folder: &str| outcome.facts.iter().all(|fact| fact.subject.starts_with(folder));
+    let artifact = |path: &str| outcome.artifacts.iter().any(|artifact| artifact.path == path);
     let facts = !outcome.facts.is_empty();
     if under("de/") && (facts || artifact("de.csv")) {
         return Ok(Matter::Expression);
@@ -79,11 +67,8 @@ fn subject_matter(outcome: &Outcome) -> Result<Matter, Failure> {
         return Ok(Matter::Profile);
     }
     let known = |subject: &str| subject.starts_with("de/") || subject.starts_with("profile/");
-    let unknown = outcome
-        .facts
-        .iter()
-        .map(|fact| fact.subject.as_str())
-        .find(|subject| !known(subject));
+    let unknown =
+        outcome.facts.iter().map(|fact| fact.subject.as_str()).find(|subject| !known(subject));
     let message = match unknown {
         Some(subject) => format!("`{subject}` is neither under `de/` nor under `profile/`"),
         None => "facts under both `de/` and `profile/`, or no facts at all".into(),

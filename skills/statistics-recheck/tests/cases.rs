@@ -1,10 +1,7 @@
 //! The embedded cases. They hold real outcomes of small tables; after a change of the skills,
 //! `REGENERATE=1 cargo test -p statistics-recheck --test cases` writes them again.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests are no tests to clippy"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are no tests to clippy")]
 
 use std::fmt::Write as _;
 
@@ -45,37 +42,13 @@ fn generate() -> String {
     let mut lie = outcome.clone();
     let p = lie.facts[2].content.pointer_mut("/p").unwrap();
     *p = json!(p.as_f64().unwrap() / 2.0);
-    push(
-        &mut text,
-        "half a p-value",
-        "rejected",
-        "differential-expression",
-        &case,
-        &lie,
-        &work,
-    );
+    push(&mut text, "half a p-value", "rejected", "differential-expression", &case, &lie, &work);
     let case = load_cases(PROFILE).remove(0);
     let (outcome, work) = run::<TableProfile>(&case, "profile.json");
-    push(
-        &mut text,
-        "a profile that holds",
-        "accepted",
-        "table-profile",
-        &case,
-        &outcome,
-        &work,
-    );
+    push(&mut text, "a profile that holds", "accepted", "table-profile", &case, &outcome, &work);
     let mut lie = outcome.clone();
     lie.facts[2].content["max"] = json!(40);
-    push(
-        &mut text,
-        "another largest value",
-        "rejected",
-        "table-profile",
-        &case,
-        &lie,
-        &work,
-    );
+    push(&mut text, "another largest value", "rejected", "table-profile", &case, &lie, &work);
     let mut other = outcome;
     other.facts[0].subject = "lines/total".into();
     push(
@@ -96,13 +69,7 @@ fn run<T: Skill>(case: &Case, artifact: &str) -> (Outcome, (String, String)) {
         world.write(&format!("/in/{name}"), text);
     }
     let outcome = T::execute(call(serde_json::from_value(case.args.clone()).unwrap())).unwrap();
-    (
-        outcome,
-        (
-            artifact.to_owned(),
-            world.read(&format!("/work/{artifact}")),
-        ),
-    )
+    (outcome, (artifact.to_owned(), world.read(&format!("/work/{artifact}"))))
 }
 
 fn push(
@@ -132,13 +99,7 @@ fn push(
     for (file, content) in &case.inputs {
         writeln!(text, "{} = {}", json!(file), multi_line(content)).unwrap();
     }
-    writeln!(
-        text,
-        "\n[case.work]\n{} = {}",
-        json!(work.0),
-        multi_line(&work.1)
-    )
-    .unwrap();
+    writeln!(text, "\n[case.work]\n{} = {}", json!(work.0), multi_line(&work.1)).unwrap();
 }
 
 fn multi_line(content: &str) -> String {

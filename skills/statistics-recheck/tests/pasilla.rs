@@ -1,9 +1,6 @@
 //! The real data: honest outcomes pass, each kind of lie is found.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests are no tests to clippy"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are no tests to clippy")]
 
 use checkrein_skill::testing::{World, call, submission};
 use checkrein_skill::{Outcome, Skill, Verdict, Verifier};
@@ -19,29 +16,19 @@ fn args() -> Value {
 }
 
 fn run() -> (World, Outcome) {
-    let world = World::new()
-        .with("/in/counts.tsv", COUNTS)
-        .with("/in/annotation.csv", ANNOTATION);
+    let world = World::new().with("/in/counts.tsv", COUNTS).with("/in/annotation.csv", ANNOTATION);
     let typed: Args = serde_json::from_value(args()).unwrap();
     let outcome = DifferentialExpression::execute(call(typed)).unwrap();
     (world, outcome)
 }
 
 fn judge(outcome: &Outcome) -> Verdict {
-    StatisticsRecheck::verify(&submission(
-        "differential-expression",
-        args(),
-        outcome.clone(),
-    ))
-    .unwrap()
+    StatisticsRecheck::verify(&submission("differential-expression", args(), outcome.clone()))
+        .unwrap()
 }
 
 fn rules(verdict: &Verdict) -> Vec<&str> {
-    verdict
-        .findings
-        .iter()
-        .map(|finding| finding.rule.as_str())
-        .collect()
+    verdict.findings.iter().map(|finding| finding.rule.as_str()).collect()
 }
 
 #[test]
@@ -49,29 +36,15 @@ fn an_honest_outcome_holds_to_a_billionth() {
     let (_world, outcome) = run();
     let verdict = judge(&outcome);
     assert!(verdict.findings.is_empty(), "{:#?}", verdict.findings);
-    let named: Vec<&String> = verdict
-        .checks
-        .iter()
-        .flat_map(|check| &check.about)
-        .collect();
-    assert!(
-        outcome
-            .facts
-            .iter()
-            .all(|fact| named.contains(&&fact.subject))
-    );
+    let named: Vec<&String> = verdict.checks.iter().flat_map(|check| &check.about).collect();
+    assert!(outcome.facts.iter().all(|fact| named.contains(&&fact.subject)));
     assert!(named.iter().any(|name| *name == "de.csv"));
     for check in &verdict.checks {
         println!("{}: {}", check.rule, check.note);
     }
     let mut submission = submission("differential-expression", args(), outcome);
     submission.settings = json!({ "tolerance": 1e-9 });
-    assert!(
-        StatisticsRecheck::verify(&submission)
-            .unwrap()
-            .findings
-            .is_empty()
-    );
+    assert!(StatisticsRecheck::verify(&submission).unwrap().findings.is_empty());
 }
 
 #[test]
@@ -125,10 +98,7 @@ fn the_table_is_read_row_by_row() {
     let without = [&lines[..4000], &lines[4001..]].concat().join("\n");
     world.write("/work/de.csv", without);
     assert_eq!(rules(&judge(&honest)), ["gene-missing"]);
-    world.write(
-        "/work/de.csv",
-        table.replacen("FBgn0039155", "FBgn9999999", 1),
-    );
+    world.write("/work/de.csv", table.replacen("FBgn0039155", "FBgn9999999", 1));
     assert_eq!(rules(&judge(&honest)), ["gene-invented", "gene-missing"]);
     let mut swapped = lines.clone();
     swapped.swap(100, 101);
@@ -146,10 +116,7 @@ fn many_findings_are_capped_with_a_count() {
     }
     let verdict = judge(&outcome);
     assert_eq!(verdict.findings.len(), 21);
-    assert_eq!(
-        verdict.findings[20].message,
-        "603 more findings are left out"
-    );
+    assert_eq!(verdict.findings[20].message, "603 more findings are left out");
 }
 
 #[test]

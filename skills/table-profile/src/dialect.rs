@@ -32,10 +32,7 @@ fn score(records: &[Record]) -> (f64, usize) {
     if width < 2 {
         return (0.0, 1);
     }
-    let same = records
-        .iter()
-        .filter(|record| record.cells.len() == width)
-        .count();
+    let same = records.iter().filter(|record| record.cells.len() == width).count();
     (same as f64 / records.len() as f64, width)
 }
 

@@ -53,10 +53,7 @@ pub fn profile(records: &[Record], header: bool) -> Profile {
 /// Whether a trimmed cell stands for no value.
 #[must_use]
 pub fn is_missing(cell: &str) -> bool {
-    matches!(
-        cell,
-        "" | "NA" | "N/A" | "NaN" | "nan" | "null" | "NULL" | "None"
-    )
+    matches!(cell, "" | "NA" | "N/A" | "NaN" | "nan" | "null" | "NULL" | "None")
 }
 
 fn repeated<T: std::hash::Hash + Eq>(items: impl Iterator<Item = T>) -> usize {
@@ -76,10 +73,7 @@ mod tests {
     #[test]
     fn rows_missing_values_and_duplicates_are_counted() {
         let profile = of("id,x,y\na,1,NA\nb,,2\na,1,NA\na,3,\n");
-        assert_eq!(
-            (profile.rows, profile.columns.len(), profile.missing),
-            (4, 3, 4)
-        );
+        assert_eq!((profile.rows, profile.columns.len(), profile.missing), (4, 3, 4));
         assert_eq!((profile.duplicate_rows, profile.duplicate_keys), (1, 2));
     }
 

@@ -32,11 +32,7 @@ pub struct Fault {
 pub fn read(text: &str, delimiter: char) -> Result<Vec<Record>, Fault> {
     let records = read_some(text, delimiter, usize::MAX)?;
     let Some(first) = records.first() else {
-        return Err(Fault {
-            line: 1,
-            column: None,
-            what: "no rows".into(),
-        });
+        return Err(Fault { line: 1, column: None, what: "no rows".into() });
     };
     let width = first.cells.len();
     if let Some(record) = records.iter().find(|record| record.cells.len() != width) {
@@ -57,11 +53,7 @@ pub fn read(text: &str, delimiter: char) -> Result<Vec<Record>, Fault> {
 /// A quote that is not closed or goes on after its end.
 pub fn read_some(text: &str, delimiter: char, most: usize) -> Result<Vec<Record>, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut reader = Reader {
-        chars: text.chars().peekable(),
-        line: 1,
-        delimiter,
-    };
+    let mut reader = Reader { chars: text.chars().peekable(), line: 1, delimiter };
     let mut records: Vec<Record> = Vec::new();
     while records.len() < most {
         let Some(record) = reader.record()? else {
@@ -87,10 +79,7 @@ impl Reader<'_> {
         if self.chars.peek().is_none() {
             return Ok(None);
         }
-        let mut record = Record {
-            line: self.line,
-            cells: Vec::new(),
-        };
+        let mut record = Record { line: self.line, cells: Vec::new() };
         loop {
             record.cells.push(self.cell(record.cells.len() + 1)?);
             match self.chars.next() {
@@ -111,9 +100,8 @@ impl Reader<'_> {
             return self.quoted(column);
         }
         let mut cell = String::new();
-        while let Some(c) = self
-            .chars
-            .next_if(|c| *c != self.delimiter && !matches!(c, '\n' | '\r'))
+        while let Some(c) =
+            self.chars.next_if(|c| *c != self.delimiter && !matches!(c, '\n' | '\r'))
         {
             cell.push(c);
         }
@@ -122,11 +110,7 @@ impl Reader<'_> {
 
     fn quoted(&mut self, column: usize) -> Result<String, Fault> {
         let start = self.line;
-        let fault = |line, what: String| Fault {
-            line,
-            column: Some(column),
-            what,
-        };
+        let fault = |line, what: String| Fault { line, column: Some(column), what };
         let mut cell = String::new();
         loop {
             match self.chars.next() {
@@ -153,21 +137,12 @@ mod tests {
     use super::*;
 
     fn cells(text: &str) -> Vec<Vec<String>> {
-        read(text, ',')
-            .expect("readable")
-            .into_iter()
-            .map(|record| record.cells)
-            .collect()
+        read(text, ',').expect("readable").into_iter().map(|record| record.cells).collect()
     }
 
     #[test]
     fn line_ends_quotes_and_marks_are_understood() {
-        for text in [
-            "a,b\n1,2\n",
-            "a,b\r\n1,2",
-            "\u{feff}a,b\r1,2\r",
-            "\"a\",b\n\n1,\"2\"\n\n",
-        ] {
+        for text in ["a,b\n1,2\n", "a,b\r\n1,2", "\u{feff}a,b\r1,2\r", "\"a\",b\n\n1,\"2\"\n\n"] {
             assert_eq!(cells(text), [["a", "b"], ["1", "2"]], "{text:?}");
         }
         assert_eq!(cells("a,\"b \"\"c\"\",\nd\"\n1,2\n")[0][1], "b \"c\",\nd");
@@ -184,12 +159,7 @@ mod tests {
             ("a,b\n\"x\ny\",2\n\"1\"z,2\n", 4, Some(1)),
         ] {
             let fault = read(text, ',').expect_err(text);
-            assert_eq!(
-                (fault.line, fault.column),
-                (line, column),
-                "{text:?}: {}",
-                fault.what
-            );
+            assert_eq!((fault.line, fault.column), (line, column), "{text:?}: {}", fault.what);
         }
     }
 }

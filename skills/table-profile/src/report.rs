@@ -16,22 +16,12 @@ pub const FILE: &str = "profile.json";
 #[must_use]
 pub fn slug(text: &str) -> String {
     let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') {
-            c
-        } else {
-            '-'
-        }
+        if c.is_ascii_alphanumeric() || matches!(c, '.' | '_') { c } else { '-' }
     };
     let slug: String = text.chars().map(plain).collect();
-    let slug = slug
-        .trim_start_matches(['-', '.', '_'])
-        .trim_end_matches('-');
+    let slug = slug.trim_start_matches(['-', '.', '_']).trim_end_matches('-');
     let short: String = slug.chars().take(80).collect();
-    if outcome::is_segment(&short) {
-        short
-    } else {
-        "column".into()
-    }
+    if outcome::is_segment(&short) { short } else { "column".into() }
 }
 
 /// A slug for each column; a second one of the same slug gets `-2`, and so on.
@@ -79,12 +69,9 @@ pub fn facts(table: &Table, profile: &Profile) -> Vec<DraftFact> {
         .iter()
         .zip(slugs)
         .map(|(column, slug)| fact(format!("profile/{}/{slug}", table.name), json!(column)));
-    std::iter::once(fact(
-        format!("profile/{}", table.name),
-        summary(table, profile),
-    ))
-    .chain(columns)
-    .collect()
+    std::iter::once(fact(format!("profile/{}", table.name), summary(table, profile)))
+        .chain(columns)
+        .collect()
 }
 
 /// The artifact: the table and its columns in one document.

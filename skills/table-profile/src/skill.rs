@@ -60,27 +60,16 @@ impl Skill for TableProfile {
 pub(crate) fn read(args: &Args) -> Result<(Table, Profile), Failure> {
     let name = name(args)?;
     let text = files::read_text(&args.table)?;
-    if let Some(delimiter) = args
-        .delimiter
-        .filter(|delimiter| matches!(delimiter, '"' | '\r' | '\n'))
+    if let Some(delimiter) =
+        args.delimiter.filter(|delimiter| matches!(delimiter, '"' | '\r' | '\n'))
     {
-        return Err(Failure::invalid_args(format!(
-            "{delimiter:?} cannot be a delimiter"
-        )));
+        return Err(Failure::invalid_args(format!("{delimiter:?} cannot be a delimiter")));
     }
     let delimiter = args.delimiter.unwrap_or_else(|| dialect::sniff(&text));
     let records = reader::read(&text, delimiter).map_err(|fault| failure(&args.table, &fault))?;
     let header = args.header.unwrap_or_else(|| dialect::has_header(&records));
     let profile = profile(&records, header);
-    Ok((
-        Table {
-            path: args.table.clone(),
-            name,
-            delimiter,
-            header,
-        },
-        profile,
-    ))
+    Ok((Table { path: args.table.clone(), name, delimiter, header }, profile))
 }
 
 fn name(args: &Args) -> Result<String, Failure> {
@@ -98,16 +87,11 @@ fn name(args: &Args) -> Result<String, Failure> {
 }
 
 fn failure(path: &str, fault: &reader::Fault) -> Failure {
-    let column = fault
-        .column
-        .map_or_else(String::new, |column| format!(", column {column}"));
-    Failure::invalid_args(format!(
-        "`{path}`, row {}{column}: {}",
-        fault.line, fault.what
-    ))
-    .with_evidence(
-        json!({ "file": path, "row": fault.line, "column": fault.column, "found": fault.what }),
-    )
+    let column = fault.column.map_or_else(String::new, |column| format!(", column {column}"));
+    Failure::invalid_args(format!("`{path}`, row {}{column}: {}", fault.line, fault.what))
+        .with_evidence(
+            json!({ "file": path, "row": fault.line, "column": fault.column, "found": fault.what }),
+        )
 }
 
 export_skill!(TableProfile);

@@ -27,13 +27,7 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
             holding.push(fact.subject.clone());
         } else if right.content == fact.content {
             let frame = |fact: &DraftFact| json!({ "kind": fact.kind, "source": fact.source });
-            verdict.equal(
-                "kind-or-source",
-                message,
-                &frame(right),
-                &frame(fact),
-                place,
-            );
+            verdict.equal("kind-or-source", message, &frame(right), &frame(fact), place);
         } else {
             verdict.equal(
                 "content",
@@ -45,30 +39,19 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
         }
     }
     for right in &expected {
-        let times = outcome
-            .facts
-            .iter()
-            .filter(|fact| fact.subject == right.subject)
-            .count();
+        let times = outcome.facts.iter().filter(|fact| fact.subject == right.subject).count();
         let message = format!("`{}` has to have one fact", right.subject);
         verdict.equal("once", message, &1, &times, "/facts");
     }
-    verdict.check(
-        "content",
-        holding,
-        format!("{} rows counted again", profile.rows),
-    );
+    verdict.check("content", holding, format!("{} rows counted again", profile.rows));
     check_document(outcome, &report::document(&table, &profile), &mut verdict)?;
     verdict.cap_findings(20);
     Ok(verdict)
 }
 
 fn check_document(outcome: &Outcome, expected: &str, verdict: &mut Verdict) -> Result<(), Failure> {
-    let paths: Vec<&str> = outcome
-        .artifacts
-        .iter()
-        .map(|artifact| artifact.path.as_str())
-        .collect();
+    let paths: Vec<&str> =
+        outcome.artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
     if !verdict.equal(
         "artifacts",
         "one artifact is expected",
@@ -80,17 +63,10 @@ fn check_document(outcome: &Outcome, expected: &str, verdict: &mut Verdict) -> R
     }
     let written = files::read_work(report::FILE)?;
     if written == expected {
-        verdict.check(
-            "document",
-            [report::FILE],
-            "the same to the last byte when written again",
-        );
+        verdict.check("document", [report::FILE], "the same to the last byte when written again");
         return Ok(());
     }
-    let line = expected
-        .lines()
-        .zip(written.lines())
-        .find(|(right, found)| right != found);
+    let line = expected.lines().zip(written.lines()).find(|(right, found)| right != found);
     let (right, found) = line.unwrap_or(("the whole document", "a part of it, or more"));
     let message = format!("{} is not what the table holds", report::FILE);
     verdict

@@ -1,9 +1,6 @@
 //! The embedded cases, and the real counts.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests are no tests to clippy"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are no tests to clippy")]
 
 use checkrein_skill::Skill;
 use checkrein_skill::testing::{World, call, run_cases, submission};
@@ -25,19 +22,10 @@ fn the_pasilla_counts() {
     let outcome = TableProfile::execute(call(args.clone())).unwrap();
     let content = |subject: &str| &outcome.find(subject).unwrap().1.content;
     let table = content("profile/pasilla_gene_counts");
-    assert_eq!(
-        (&table["rows"], &table["columns"]),
-        (&json!(14_599), &json!(8))
-    );
-    assert_eq!(
-        (&table["missing"], &table["duplicate_keys"]),
-        (&json!(0), &json!(0))
-    );
+    assert_eq!((&table["rows"], &table["columns"]), (&json!(14_599), &json!(8)));
+    assert_eq!((&table["missing"], &table["duplicate_keys"]), (&json!(0), &json!(0)));
     let column = content("profile/pasilla_gene_counts/untreated1");
-    assert_eq!(
-        (&column["type"], &column["sum"]),
-        (&json!("integer"), &json!(13_972_512))
-    );
+    assert_eq!((&column["type"], &column["sum"]), (&json!("integer"), &json!(13_972_512)));
     let verdict =
         TableProfile::verify(&submission("table-profile", args, outcome.clone())).unwrap();
     assert!(verdict.findings.is_empty(), "{:#?}", verdict.findings);

@@ -47,10 +47,7 @@ impl Area {
     /// The place in it that is nearest to a point.
     #[must_use]
     pub fn nearest(&self, [x, y]: [f64; 2]) -> [f64; 2] {
-        [
-            x.clamp(self.left, self.right()),
-            y.clamp(self.top, self.bottom()),
-        ]
+        [x.clamp(self.left, self.right()), y.clamp(self.top, self.bottom())]
     }
 }
 
@@ -92,15 +89,7 @@ fn candidates([x, y]: [f64; 2], width: f64, height: f64) -> impl Iterator<Item =
             let (sin, cos) = turn.sin_cos();
             let left = x + distance * cos - width * (1.0 - cos) / 2.0;
             let top = y - distance * sin - height * (1.0 + sin) / 2.0;
-            (
-                distance,
-                Area {
-                    left,
-                    top,
-                    width,
-                    height,
-                },
-            )
+            (distance, Area { left, top, width, height })
         })
     })
 }
@@ -115,18 +104,9 @@ fn cost(
 ) -> f64 {
     let count = |holds: usize, weight: f64| holds as f64 * weight;
     let outside = if area.within(frame) { 0.0 } else { 1e6 };
-    let over_labels = count(
-        placed.iter().filter(|other| area.overlaps(other)).count(),
-        1e4,
-    );
-    let over_anchors = count(
-        anchors.iter().filter(|point| area.holds(**point)).count(),
-        200.0,
-    );
-    let over_points = count(
-        points.iter().filter(|point| area.holds(**point)).count(),
-        3.0,
-    );
+    let over_labels = count(placed.iter().filter(|other| area.overlaps(other)).count(), 1e4);
+    let over_anchors = count(anchors.iter().filter(|point| area.holds(**point)).count(), 200.0);
+    let over_points = count(points.iter().filter(|point| area.holds(**point)).count(), 3.0);
     outside + over_labels + over_anchors + over_points + distance * 0.5
 }
 
@@ -136,18 +116,8 @@ mod tests {
 
     #[test]
     fn labels_of_points_close_together_do_not_overlap() {
-        let frame = Area {
-            left: 0.0,
-            top: 0.0,
-            width: 400.0,
-            height: 300.0,
-        };
-        let anchors = [
-            [200.0, 150.0],
-            [203.0, 152.0],
-            [198.0, 148.0],
-            [201.0, 149.0],
-        ];
+        let frame = Area { left: 0.0, top: 0.0, width: 400.0, height: 300.0 };
+        let anchors = [[200.0, 150.0], [203.0, 152.0], [198.0, 148.0], [201.0, 149.0]];
         let areas = place(&anchors, &[80.0; 4], 15.0, &frame, &anchors);
         for (n, area) in areas.iter().enumerate() {
             assert!(area.within(&frame));
@@ -158,12 +128,7 @@ mod tests {
 
     #[test]
     fn labels_at_the_edge_stay_inside() {
-        let frame = Area {
-            left: 0.0,
-            top: 0.0,
-            width: 100.0,
-            height: 100.0,
-        };
+        let frame = Area { left: 0.0, top: 0.0, width: 100.0, height: 100.0 };
         let areas = place(&[[99.0, 1.0]], &[60.0], 15.0, &frame, &[]);
         assert!(areas[0].within(&frame), "{areas:?}");
     }

@@ -10,12 +10,7 @@ pub const WIDTH: f64 = 960.0;
 /// The picture's height in pixels.
 pub const HEIGHT: f64 = 720.0;
 /// The part of it that holds the points.
-pub const FRAME: Area = Area {
-    left: 76.0,
-    top: 104.0,
-    width: 856.0,
-    height: 548.0,
-};
+pub const FRAME: Area = Area { left: 76.0, top: 104.0, width: 856.0, height: 548.0 };
 /// Size of the labels' type, in pixels.
 pub const LABEL_SIZE: f64 = 13.0;
 
@@ -76,16 +71,11 @@ impl Plot {
         };
         let classes: Vec<Class> = genes.iter().map(class).collect();
         let (x, y) = scales(&genes, args.min_fold_change);
-        let places: Vec<[f64; 2]> = genes
-            .iter()
-            .map(|gene| [x.place(gene.change), y.place(height(gene.p))])
-            .collect();
+        let places: Vec<[f64; 2]> =
+            genes.iter().map(|gene| [x.place(gene.change), y.place(height(gene.p))]).collect();
         let labelled = labelled(&genes, &classes, args.labels);
         let anchors: Vec<[f64; 2]> = labelled.iter().map(|at| places[*at]).collect();
-        let widths: Vec<f64> = labelled
-            .iter()
-            .map(|at| text_width(&genes[*at].id))
-            .collect();
+        let widths: Vec<f64> = labelled.iter().map(|at| text_width(&genes[*at].id)).collect();
         let areas = labels::place(&anchors, &widths, LABEL_SIZE * 1.25, &FRAME, &places);
         let count = |wanted: Class| classes.iter().filter(|class| **class == wanted).count();
         Self {
@@ -117,12 +107,9 @@ pub fn height(p: f64) -> f64 {
 }
 
 fn scales(genes: &[Gene], min_fold_change: f64) -> (Scale, Scale) {
-    let side = genes
-        .iter()
-        .map(|gene| gene.change.abs())
-        .fold(1.25 * min_fold_change, f64::max)
-        .max(0.5)
-        * 1.06;
+    let side =
+        genes.iter().map(|gene| gene.change.abs()).fold(1.25 * min_fold_change, f64::max).max(0.5)
+            * 1.06;
     let top = genes.iter().map(|gene| height(gene.p)).fold(1.0, f64::max) * 1.06;
     let x = Scale::new([-side, side], [FRAME.left, FRAME.left + FRAME.width], 10.0);
     let y = Scale::new([0.0, top], [FRAME.top + FRAME.height, FRAME.top], 8.0);
@@ -132,24 +119,17 @@ fn scales(genes: &[Gene], min_fold_change: f64) -> (Scale, Scale) {
 /// Half way between the last significant p and the first that is not: any place between them is
 /// where q reaches alpha.
 fn threshold(genes: &[Gene], alpha: f64) -> Option<f64> {
-    let significant = genes
-        .iter()
-        .filter(|gene| gene.q < alpha)
-        .map(|gene| height(gene.p))
-        .reduce(f64::min)?;
-    let other = genes
-        .iter()
-        .filter(|gene| gene.q >= alpha)
-        .map(|gene| height(gene.p))
-        .reduce(f64::max);
+    let significant =
+        genes.iter().filter(|gene| gene.q < alpha).map(|gene| height(gene.p)).reduce(f64::min)?;
+    let other =
+        genes.iter().filter(|gene| gene.q >= alpha).map(|gene| height(gene.p)).reduce(f64::max);
     Some(other.map_or(significant, |other| 0.5 * (significant + other)))
 }
 
 /// The coloured genes of least p; of equal ones by id.
 fn labelled(genes: &[Gene], classes: &[Class], most: usize) -> Vec<usize> {
-    let mut coloured: Vec<usize> = (0..genes.len())
-        .filter(|at| classes[*at] != Class::Neither)
-        .collect();
+    let mut coloured: Vec<usize> =
+        (0..genes.len()).filter(|at| classes[*at] != Class::Neither).collect();
     coloured.sort_by(|a, b| {
         let (a, b) = (&genes[*a], &genes[*b]);
         a.p.total_cmp(&b.p).then_with(|| a.id.cmp(&b.id))
@@ -161,11 +141,7 @@ fn labelled(genes: &[Gene], classes: &[Class], most: usize) -> Vec<usize> {
 /// About what a sans-serif face needs; a little more, so that labels keep their distance.
 fn text_width(text: &str) -> f64 {
     let em = |c: char| {
-        if matches!(c, 'i' | 'j' | 'l' | '.' | '-' | '1') {
-            0.42
-        } else {
-            0.62
-        }
+        if matches!(c, 'i' | 'j' | 'l' | '.' | '-' | '1') { 0.42 } else { 0.62 }
     };
     text.chars().map(em).sum::<f64>() * LABEL_SIZE + 4.0
 }

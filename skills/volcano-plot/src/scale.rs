@@ -29,12 +29,7 @@ impl Scale {
         while digits < 6 && (step * 10_f64.powi(digits)).fract().abs() > 1e-9 {
             digits += 1;
         }
-        Self {
-            domain,
-            range,
-            ticks,
-            digits: usize::try_from(digits).unwrap_or(0),
-        }
+        Self { domain, range, ticks, digits: usize::try_from(digits).unwrap_or(0) }
     }
 
     /// The place of a number.
@@ -48,9 +43,7 @@ impl Scale {
 /// 1, 2 or 5 times a power of ten, the nearest from above.
 fn round_step(rough: f64) -> f64 {
     let power = 10_f64.powf(rough.log10().floor());
-    let factor = [1.0, 2.0, 5.0]
-        .into_iter()
-        .find(|factor| factor * power >= rough * (1.0 - 1e-9));
+    let factor = [1.0, 2.0, 5.0].into_iter().find(|factor| factor * power >= rough * (1.0 - 1e-9));
     factor.unwrap_or(10.0) * power
 }
 

@@ -58,9 +58,7 @@ impl Skill for VolcanoPlot {
         files::write_work(FILE, svg::render(&plot))?;
         let content = content(&plot);
         let fact = DraftFact::new(SUBJECT, "figure", content.clone(), call.args.table);
-        Ok(Outcome::new(content)
-            .fact(fact)
-            .artifact(FILE, plot.title, "image/svg+xml"))
+        Ok(Outcome::new(content).fact(fact).artifact(FILE, plot.title, "image/svg+xml"))
     }
 
     fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> {
@@ -72,10 +70,7 @@ impl Skill for VolcanoPlot {
 pub(crate) fn plot(args: &Args) -> Result<Plot, Failure> {
     let wrong = |what: String| Err(Failure::invalid_args(what));
     if !(args.alpha > 0.0 && args.alpha <= 1.0) {
-        return wrong(format!(
-            "`alpha` is {}: over 0 and at most 1 is possible",
-            args.alpha
-        ));
+        return wrong(format!("`alpha` is {}: over 0 and at most 1 is possible", args.alpha));
     }
     if !(args.min_fold_change >= 0.0 && args.min_fold_change.is_finite()) {
         return wrong(format!(
@@ -84,10 +79,7 @@ pub(crate) fn plot(args: &Args) -> Result<Plot, Failure> {
         ));
     }
     if args.labels > 50 {
-        return wrong(format!(
-            "`labels` is {}: up to 50 find a place",
-            args.labels
-        ));
+        return wrong(format!("`labels` is {}: up to 50 find a place", args.labels));
     }
     let genes = table::read(&args.table, &files::read_text(&args.table)?)?;
     Ok(Plot::new(genes, args))
@@ -95,11 +87,7 @@ pub(crate) fn plot(args: &Args) -> Result<Plot, Failure> {
 
 /// Content of the fact.
 pub(crate) fn content(plot: &Plot) -> Value {
-    let labelled: Vec<&str> = plot
-        .labelled
-        .iter()
-        .map(|at| plot.genes[*at].id.as_str())
-        .collect();
+    let labelled: Vec<&str> = plot.labelled.iter().map(|at| plot.genes[*at].id.as_str()).collect();
     json!({ "points": plot.genes.len(), "up": plot.up, "down": plot.down, "labelled": labelled })
 }
 

@@ -67,11 +67,7 @@ pub fn escape(text: &str) -> String {
 fn short(number: f64) -> String {
     let text = format!("{number:.1}");
     let text = text.strip_suffix(".0").unwrap_or(&text);
-    if text == "-0" {
-        "0".into()
-    } else {
-        text.to_owned()
-    }
+    if text == "-0" { "0".into() } else { text.to_owned() }
 }
 
 fn heading(plot: &Plot, svg: &mut String) {
@@ -84,11 +80,7 @@ fn heading(plot: &Plot, svg: &mut String) {
     );
     let mut x = FRAME.left + 5.0;
     let condition = if plot.min_fold_change > 0.0 {
-        format!(
-            "q < {}, at least {}-fold",
-            plot.alpha,
-            short_factor(plot.min_fold_change)
-        )
+        format!("q < {}, at least {}-fold", plot.alpha, short_factor(plot.min_fold_change))
     } else {
         format!("q < {}", plot.alpha)
     };
@@ -126,10 +118,7 @@ fn short_factor(change: f64) -> String {
 fn axes(plot: &Plot, svg: &mut String) {
     let (left, top) = (FRAME.left, FRAME.top);
     let (right, bottom) = (left + FRAME.width, top + FRAME.height);
-    let _ = writeln!(
-        svg,
-        "<g id=\"x-axis\" font-size=\"13\" text-anchor=\"middle\">"
-    );
+    let _ = writeln!(svg, "<g id=\"x-axis\" font-size=\"13\" text-anchor=\"middle\">");
     for tick in &plot.x.ticks {
         let x = short(plot.x.place(*tick));
         let label = tick_label(&plot.x, *tick);
@@ -139,10 +128,7 @@ fn axes(plot: &Plot, svg: &mut String) {
             bottom + 22.0
         );
     }
-    let _ = writeln!(
-        svg,
-        "</g>\n<g id=\"y-axis\" font-size=\"13\" text-anchor=\"end\">"
-    );
+    let _ = writeln!(svg, "</g>\n<g id=\"y-axis\" font-size=\"13\" text-anchor=\"end\">");
     for tick in &plot.y.ticks {
         let y = plot.y.place(*tick);
         let label = tick_label(&plot.y, *tick);
@@ -178,12 +164,7 @@ fn points(plot: &Plot, svg: &mut String) {
             svg,
             "<path id=\"{id}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"{size}\" stroke-linecap=\"round\" stroke-opacity=\"0.8\" d=\""
         );
-        for (place, _) in plot
-            .places
-            .iter()
-            .zip(&plot.classes)
-            .filter(|(_, own)| **own == class)
-        {
+        for (place, _) in plot.places.iter().zip(&plot.classes).filter(|(_, own)| **own == class) {
             let _ = write!(svg, "M{} {}h0", short(place[0]), short(place[1]));
         }
         svg.push_str("\"/>\n");
@@ -193,17 +174,10 @@ fn points(plot: &Plot, svg: &mut String) {
 fn thresholds(plot: &Plot, svg: &mut String) {
     let (left, top) = (FRAME.left, FRAME.top);
     let (right, bottom) = (left + FRAME.width, top + FRAME.height);
-    let _ = writeln!(
-        svg,
-        "<g id=\"thresholds\" stroke=\"{PALE}\" stroke-dasharray=\"5 4\">"
-    );
+    let _ = writeln!(svg, "<g id=\"thresholds\" stroke=\"{PALE}\" stroke-dasharray=\"5 4\">");
     if plot.min_fold_change > 0.0 {
         for side in [-plot.min_fold_change, plot.min_fold_change] {
-            let _ = writeln!(
-                svg,
-                "<path d=\"M{} {top}V{bottom}\"/>",
-                short(plot.x.place(side))
-            );
+            let _ = writeln!(svg, "<path d=\"M{} {top}V{bottom}\"/>", short(plot.x.place(side)));
         }
     }
     if let Some(threshold) = plot.threshold {
@@ -264,10 +238,7 @@ mod tests {
 
     #[test]
     fn text_is_escaped_and_numbers_are_short() {
-        assert_eq!(
-            escape("<a href='x'>&\"\u{0}"),
-            "&lt;a href=&#39;x&#39;&gt;&amp;&quot; "
-        );
+        assert_eq!(escape("<a href='x'>&\"\u{0}"), "&lt;a href=&#39;x&#39;&gt;&amp;&quot; ");
         assert_eq!(
             (short(1.04), short(-0.01), short(2.25)),
             ("1".into(), "0".into(), "2.2".into())

@@ -38,37 +38,23 @@ pub fn read(path: &str, text: &str) -> Result<Vec<Gene>, Failure> {
     let header: Vec<&str> = header.split(',').collect();
     let mut at = [0; 4];
     for (place, column) in at.iter_mut().zip(COLUMNS) {
-        *place = header
-            .iter()
-            .position(|cell| *cell == column)
-            .ok_or_else(|| {
-                Failure::invalid_args(format!("`{path}`, row 1: no column `{column}`"))
-                    .with_evidence(json!({ "file": path, "row": 1, "columns": header }))
-            })?;
+        *place = header.iter().position(|cell| *cell == column).ok_or_else(|| {
+            Failure::invalid_args(format!("`{path}`, row 1: no column `{column}`"))
+                .with_evidence(json!({ "file": path, "row": 1, "columns": header }))
+        })?;
     }
     let row = |(n, line): (usize, &str)| {
         let cells: Vec<&str> = line.split(',').collect();
         if cells.len() == header.len() {
             gene(path, n + 1, at.map(|place| cells[place]))
         } else {
-            let what = format!(
-                "{} cells where the header has {}",
-                cells.len(),
-                header.len()
-            );
-            Err(fault(
-                path,
-                n + 1,
-                cells.len().min(header.len()).to_string().as_str(),
-                &what,
-            ))
+            let what = format!("{} cells where the header has {}", cells.len(), header.len());
+            Err(fault(path, n + 1, cells.len().min(header.len()).to_string().as_str(), &what))
         }
     };
     let genes = lines.map(row).collect::<Result<Vec<_>, _>>()?;
     if genes.is_empty() {
-        return Err(Failure::invalid_args(format!(
-            "`{path}` has a header and no rows"
-        )));
+        return Err(Failure::invalid_args(format!("`{path}` has a header and no rows")));
     }
     Ok(genes)
 }
@@ -83,24 +69,14 @@ fn gene(path: &str, line: usize, [id, change, p, q]: [&str; 4]) -> Result<Gene, 
         if (0.0..=1.0).contains(&share) {
             Ok(share)
         } else {
-            Err(fault(
-                path,
-                line,
-                column,
-                &format!("`{cell}` is not between 0 and 1"),
-            ))
+            Err(fault(path, line, column, &format!("`{cell}` is not between 0 and 1")))
         }
     };
     if id.is_empty() {
         return Err(fault(path, line, "gene", "the cell is empty"));
     }
     let change = number("log2_fold_change", change)?;
-    Ok(Gene {
-        id: id.to_owned(),
-        change,
-        p: share("p", p)?,
-        q: share("q", q)?,
-    })
+    Ok(Gene { id: id.to_owned(), change, p: share("p", p)?, q: share("q", q)? })
 }
 
 fn fault(path: &str, line: usize, column: &str, what: &str) -> Failure {
@@ -114,28 +90,14 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name_and_faults_have_a_place() {
-        let genes = read(
-            "/in/t",
-            "q,x,gene,p,log2_fold_change\r\n0.5,,g1,1e-3,-2\r\n",
-        )
-        .expect("readable");
-        assert_eq!(
-            genes,
-            [Gene {
-                id: "g1".into(),
-                change: -2.0,
-                p: 1e-3,
-                q: 0.5
-            }]
-        );
+        let genes =
+            read("/in/t", "q,x,gene,p,log2_fold_change\r\n0.5,,g1,1e-3,-2\r\n").expect("readable");
+        assert_eq!(genes, [Gene { id: "g1".into(), change: -2.0, p: 1e-3, q: 0.5 }]);
         for (text, part) in [
             ("", "is empty"),
             ("gene,p,q\n", "no column `log2_fold_change`"),
             ("gene,log2_fold_change,p,q\n", "no rows"),
-            (
-                "gene,log2_fold_change,p,q\ng,1,2,0\n",
-                "row 2, column `p`: `2` is not between",
-            ),
+            ("gene,log2_fold_change,p,q\ng,1,2,0\n", "row 2, column `p`: `2` is not between"),
             (
                 "gene,log2_fold_change,p,q\ng,x,1,0\n",
                 "row 2, column `log2_fold_change`: `x` is no number",

@@ -14,25 +14,10 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
     let performed = submission.performed()?;
     let plot = plot(&performed.call.args)?;
     let mut verdict = Verdict::new();
-    check_fact(
-        &plot,
-        &performed.call.args,
-        &performed.outcome,
-        &mut verdict,
-    );
-    let paths: Vec<&str> = performed
-        .outcome
-        .artifacts
-        .iter()
-        .map(|artifact| artifact.path.as_str())
-        .collect();
-    if verdict.equal(
-        "artifacts",
-        "one artifact is expected",
-        &vec![FILE],
-        &paths,
-        "/artifacts",
-    ) {
+    check_fact(&plot, &performed.call.args, &performed.outcome, &mut verdict);
+    let paths: Vec<&str> =
+        performed.outcome.artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
+    if verdict.equal("artifacts", "one artifact is expected", &vec![FILE], &paths, "/artifacts") {
         check_picture(&plot, &files::read_work(FILE)?, &mut verdict);
     }
     verdict.cap_findings(20);
@@ -54,18 +39,9 @@ fn check_fact(plot: &Plot, args: &Args, outcome: &Outcome, verdict: &mut Verdict
         return;
     };
     let frame = [SUBJECT, "figure", args.table.as_str()];
-    let found = [
-        fact.subject.as_str(),
-        fact.kind.as_str(),
-        fact.source.as_str(),
-    ];
-    let framed = verdict.equal(
-        "fact",
-        "another subject, kind or source",
-        &frame,
-        &found,
-        "/facts/0",
-    );
+    let found = [fact.subject.as_str(), fact.kind.as_str(), fact.source.as_str()];
+    let framed =
+        verdict.equal("fact", "another subject, kind or source", &frame, &found, "/facts/0");
     let message = "the fact is not what the table says";
     if verdict.equal("fact", message, &right, &fact.content, "/facts/0/content") && framed {
         let note = format!(
@@ -84,18 +60,11 @@ fn check_picture(plot: &Plot, picture: &str, verdict: &mut Verdict) {
     check_labels(plot, picture, verdict);
     if picture != svg::render(plot) {
         let right = svg::render(plot);
-        let line = right
-            .lines()
-            .zip(picture.lines())
-            .find(|(right, found)| right != found);
+        let line = right.lines().zip(picture.lines()).find(|(right, found)| right != found);
         let (right, found) = line.unwrap_or(("the whole picture", "a part of it, or more"));
         let cut = |text: &str| text.chars().take(200).collect::<String>();
-        let finding = Finding::error(
-            "picture",
-            "drawn again it looks different",
-            cut(right),
-            cut(found),
-        );
+        let finding =
+            Finding::error("picture", "drawn again it looks different", cut(right), cut(found));
         verdict.finding(finding.at(FILE));
     }
     if verdict.findings.len() == before {
@@ -121,24 +90,14 @@ struct Axis {
 
 impl Axis {
     fn read(picture: &str, id: &str, attribute: &str) -> Option<Self> {
-        let mut ticks = element(picture, id, "</g>")?
-            .split("<text ")
-            .skip(1)
-            .filter_map(|tick| {
-                let place = tick
-                    .split_once(&format!("{attribute}=\""))?
-                    .1
-                    .split_once('"')?
-                    .0
-                    .parse()
-                    .ok()?;
-                let label = tick.split_once('>')?.1.split_once('<')?.0.replace('−', "-");
-                Some((label.parse().ok()?, place))
-            });
+        let mut ticks = element(picture, id, "</g>")?.split("<text ").skip(1).filter_map(|tick| {
+            let place =
+                tick.split_once(&format!("{attribute}=\""))?.1.split_once('"')?.0.parse().ok()?;
+            let label = tick.split_once('>')?.1.split_once('<')?.0.replace('−', "-");
+            Some((label.parse().ok()?, place))
+        });
         let first = ticks.next()?;
-        Some(Self {
-            ticks: [first, ticks.last()?],
-        })
+        Some(Self { ticks: [first, ticks.last()?] })
     }
 
     fn place(&self, number: f64) -> f64 {
@@ -149,29 +108,18 @@ impl Axis {
 
 /// How far the farthest point is from where the axes say it should be, in pixels.
 fn check_points(plot: &Plot, picture: &str, verdict: &mut Verdict) -> f64 {
-    let axes = (
-        Axis::read(picture, "x-axis", "x"),
-        Axis::read(picture, "y-axis", "y"),
-    );
+    let axes = (Axis::read(picture, "x-axis", "x"), Axis::read(picture, "y-axis", "y"));
     let (Some(x), Some(y)) = axes else {
-        let finding = Finding::error(
-            "axes",
-            "the axes cannot be read",
-            "two ticks or more an axis",
-            "fewer",
-        );
+        let finding =
+            Finding::error("axes", "the axes cannot be read", "two ticks or more an axis", "fewer");
         verdict.finding(finding.at(FILE));
         return f64::INFINITY;
     };
     let mut farthest: f64 = 0.0;
     for (class, id, _, _) in LAYERS {
         let drawn = drawn_points(picture, id);
-        let genes: Vec<_> = plot
-            .genes
-            .iter()
-            .zip(&plot.classes)
-            .filter(|(_, own)| **own == class)
-            .collect();
+        let genes: Vec<_> =
+            plot.genes.iter().zip(&plot.classes).filter(|(_, own)| **own == class).collect();
         let message = format!("another number of points is drawn as `{id}`");
         verdict.equal("points", message, &genes.len(), &drawn.len(), FILE);
         for ((gene, _), [drawn_x, drawn_y]) in genes.into_iter().zip(drawn) {
@@ -209,22 +157,13 @@ fn drawn_points(picture: &str, id: &str) -> Vec<[f64; 2]> {
 }
 
 fn check_labels(plot: &Plot, picture: &str, verdict: &mut Verdict) {
-    let right: Vec<String> = plot
-        .labelled
-        .iter()
-        .map(|at| svg::escape(&plot.genes[*at].id))
-        .collect();
+    let right: Vec<String> =
+        plot.labelled.iter().map(|at| svg::escape(&plot.genes[*at].id)).collect();
     let text = element(picture, "labels", "</g>").unwrap_or_default();
     let found: Vec<String> = text
         .split("<text ")
         .skip(1)
         .filter_map(|label| Some(label.split_once('>')?.1.split_once('<')?.0.to_owned()))
         .collect();
-    verdict.equal(
-        "labels",
-        "other genes are labelled than the top ones",
-        &right,
-        &found,
-        FILE,
-    );
+    verdict.equal("labels", "other genes are labelled than the top ones", &right, &found, FILE);
 }

@@ -1,9 +1,6 @@
 //! The plot of the real data. With `VOLCANO=FILE` it is written there, to be looked at.
 
-#![allow(
-    clippy::unwrap_used,
-    reason = "helpers of tests are no tests to clippy"
-)]
+#![allow(clippy::unwrap_used, reason = "helpers of tests are no tests to clippy")]
 
 use checkrein_skill::Skill;
 use checkrein_skill::testing::{World, call, run_cases, submission};
@@ -15,9 +12,7 @@ const ANNOTATION: &str = include_str!("../../../tests/tasks/pasilla/pasilla_samp
 
 #[test]
 fn the_plot_is_small_says_what_the_table_says_and_is_accepted() {
-    let world = World::new()
-        .with("/in/counts.tsv", COUNTS)
-        .with("/in/annotation.csv", ANNOTATION);
+    let world = World::new().with("/in/counts.tsv", COUNTS).with("/in/annotation.csv", ANNOTATION);
     let args = json!({ "counts": "/in/counts.tsv", "annotation": "/in/annotation.csv", "strip_suffix": "fb" });
     differential_expression::DifferentialExpression::execute(call(
         serde_json::from_value(args).unwrap(),

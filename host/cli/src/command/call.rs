@@ -17,9 +17,17 @@ use crate::report::{RunView, json as report_json};
 use crate::task_file::TaskFile;
 use crate::world;
 
-pub(super) async fn call(global: &Global, skill: &str, args: &str, inputs: &[String]) -> Result<u8, CliError> {
+pub(super) async fn call(
+    global: &Global,
+    skill: &str,
+    args: &str,
+    inputs: &[String],
+) -> Result<u8, CliError> {
     let args: Map<String, Value> = serde_json::from_str(args).map_err(|error| {
-        CliError::usage(format!("the arguments are not a JSON object: {error}"), "write them as '{\"key\": \"value\"}'")
+        CliError::usage(
+            format!("the arguments are not a JSON object: {error}"),
+            "write them as '{\"key\": \"value\"}'",
+        )
     })?;
     let inputs = inputs.iter().map(|input| read_input(input)).collect::<Result<Vec<_>, _>>()?;
     let config = Config::find(global)?;
@@ -28,13 +36,15 @@ pub(super) async fn call(global: &Global, skill: &str, args: &str, inputs: &[Str
     let components = Components::load(&sandbox, &config).await?;
     if !components.skills.iter().any(|card| card.name() == skill) {
         let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();
-        let hint = checkrein_contract::document::nearest(skill, &known).map(|near| format!("did you mean `{near}`?"));
+        let hint = checkrein_contract::document::nearest(skill, &known)
+            .map(|near| format!("did you mean `{near}`?"));
         let message = format!("no skill `{skill}` is loaded; there are: {}", known.join(", "));
         return Err(CliError::usage(message, hint.unwrap_or_default()));
     }
     let file = TaskFile { task: task(skill, args), inputs };
     let run = run::start(&state, sandbox, file, components, "triggers").await?;
-    let view = RunView::fold(&state.events(&run)?, &state.blobs()).map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    let view = RunView::fold(&state.events(&run)?, &state.blobs())
+        .map_err(|error| CliError::Ours(format!("{error:#}")))?;
     if !global.json {
         for fact in view.current_facts() {
             output::line(&report_json::fact_json(fact).to_string());
@@ -84,7 +94,12 @@ fn task(skill: &str, args: Map<String, Value>) -> Task {
         inputs: Vec::new(),
         parameters: Map::new(),
         budget: Budget::default(),
-        stages: vec![Stage { id: "call".into(), title: None, budget: Budget::default(), subgoals: vec![subgoal] }],
+        stages: vec![Stage {
+            id: "call".into(),
+            title: None,
+            budget: Budget::default(),
+            subgoals: vec![subgoal],
+        }],
         report: ReportSpec { title: format!("A call of {skill}"), text: None },
         level: Level::SelfChecked,
         allow_contradictions: false,

@@ -14,7 +14,8 @@ use crate::world::read_state;
 
 fn view(state: &State, run: &str) -> Result<RunView, CliError> {
     let run = state.resolve(run)?;
-    RunView::fold(&state.events(&run)?, &state.blobs()).map_err(|error| CliError::Storage(format!("{error:#}")))
+    RunView::fold(&state.events(&run)?, &state.blobs())
+        .map_err(|error| CliError::Storage(format!("{error:#}")))
 }
 
 pub(super) fn runs(global: &Global) -> Result<u8, CliError> {
@@ -76,8 +77,13 @@ fn open_in_browser(file: &std::path::Path) -> Result<(), CliError> {
     let status = std::process::Command::new(opener).arg(file).status();
     match status {
         Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(CliError::usage(format!("`{opener}` ended with {status}"), format!("open {} by hand", file.display()))),
-        Err(error) => Err(CliError::usage(format!("`{opener}`: {error}"), format!("open {} by hand", file.display()))),
+        Ok(status) => Err(CliError::usage(
+            format!("`{opener}` ended with {status}"),
+            format!("open {} by hand", file.display()),
+        )),
+        Err(error) => {
+            Err(CliError::usage(format!("`{opener}`: {error}"), format!("open {} by hand", file.display())))
+        }
     }
 }
 
@@ -117,7 +123,8 @@ pub(super) fn trace(global: &Global, args: &TraceArgs) -> Result<u8, CliError> {
 fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Result<u8, CliError> {
     let run = state.resolve(run)?;
     let head = head.map(str::parse::<Digest>).transpose();
-    let head = head.map_err(|error| CliError::usage(format!("--head: {error}"), "it is printed when a run ends"))?;
+    let head =
+        head.map_err(|error| CliError::usage(format!("--head: {error}"), "it is printed when a run ends"))?;
     let found = state.verify(&run, head)?;
     if global.json {
         output::line(&verification_json(&found).to_string());
@@ -132,18 +139,33 @@ fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Resu
             BlobProblem::Altered => "was altered".to_owned(),
             BlobProblem::Unreadable(detail) => format!("cannot be read: {detail}"),
         };
-        output::line(&format!("blob {} {what}, named first by event {} ({})", fault.digest, fault.seq, fault.kind));
+        output::line(&format!(
+            "blob {} {what}, named first by event {} ({})",
+            fault.digest, fault.seq, fault.kind
+        ));
     }
     for unknown in &found.unknown {
-        output::message(&format!("event {} ({}) is not known to this version: {}", unknown.seq, unknown.kind, unknown.detail));
+        output::message(&format!(
+            "event {} ({}) is not known to this version: {}",
+            unknown.seq, unknown.kind, unknown.detail
+        ));
     }
     if !found.holds() {
         return Err(CliError::Difference(format!("the log of {run} is not what was written")));
     }
-    output::line(&format!("{} events and {} blobs are what was written, head {}", found.events, found.blobs, found.head.hex()));
+    output::line(&format!(
+        "{} events and {} blobs are what was written, head {}",
+        found.events,
+        found.blobs,
+        found.head.hex()
+    ));
     match found.head_check {
-        HeadCheck::NotGiven => output::message("hint: with --head, which the run printed at its end, a lost tail is found too"),
-        HeadCheck::Passed { seq } => output::message(&format!("the head given is that of event {seq}; the run went on after it")),
+        HeadCheck::NotGiven => {
+            output::message("hint: with --head, which the run printed at its end, a lost tail is found too")
+        }
+        HeadCheck::Passed { seq } => {
+            output::message(&format!("the head given is that of event {seq}; the run went on after it"))
+        }
         HeadCheck::Last | HeadCheck::NotFound => {}
     }
     Ok(exit::DONE)

@@ -8,8 +8,8 @@ use checkrein_contract::id::RunId;
 use checkrein_contract::port::Blobs;
 use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
-use checkrein_harness::driver::{Clock, World};
 use checkrein_harness::Driver;
+use checkrein_harness::driver::{Clock, World};
 use checkrein_store::State;
 use serde_json::{Value, json};
 
@@ -31,14 +31,16 @@ pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError
         let hint = "run it in a checkout: `skills/setup && cargo run --release -- demo`";
         return Err(CliError::usage("the demo needs its task and data, which are not here", hint));
     }
-    let folders = crate::build::workspace_skills(&root.join("skills"))?;
-    crate::build::build(&folders, None)?;
     let state = match &global.state {
         Some(state) => state.clone(),
         None => config::current_folder()?.join(config::STATE),
     };
-    let config = global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
+    let config =
+        global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
     let global = Global { config: Some(config), state: Some(state), json: global.json };
+    let sandbox = world::sandbox(&world::open_state(&global)?)?;
+    let folders = crate::build::workspace_skills(&root.join("skills"))?;
+    crate::build::build(&sandbox, &folders, None).await?;
     run(&global, &short(&task), args).await
 }
 
@@ -58,7 +60,10 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
         } else {
             "a `checkrein.toml` says which skills to load".to_owned()
         };
-        return Err(CliError::usage("no checkrein.toml in this folder or above it, so there are no skills", hint));
+        return Err(CliError::usage(
+            "no checkrein.toml in this folder or above it, so there are no skills",
+            hint,
+        ));
     }
     let state = world::open_state(global)?;
     let sandbox = world::sandbox(&state)?;
@@ -87,7 +92,8 @@ fn check_skills(file: &Path, task: &TaskFile, components: &Components) -> Result
     let faults: Vec<_> = named
         .filter(|(_, skill)| !known.contains(skill))
         .map(|(spec, skill)| {
-            let mend = checkrein_contract::document::nearest(skill, &known).map(|near| format!("did you mean `{near}`?"));
+            let mend = checkrein_contract::document::nearest(skill, &known)
+                .map(|near| format!("did you mean `{near}`?"));
             let expected = format!("a skill that is loaded ({})", known.join(", "));
             let found = format!("`{skill}` in the subgoal `{}`", spec.id);
             fault(&file.display().to_string(), "semantics", &expected, &found, &mend.unwrap_or_default())
@@ -143,7 +149,8 @@ pub(super) async fn start(
 
 /// Writes the reports, and says how it ended.
 pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
-    let view = RunView::fold(&state.events(run)?, &state.blobs()).map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    let view = RunView::fold(&state.events(run)?, &state.blobs())
+        .map_err(|error| CliError::Ours(format!("{error:#}")))?;
     let html = write_reports(state, &view)?;
     if global.json {
         output::line(&run_json(&view).to_string());
@@ -169,9 +176,11 @@ pub(super) fn write_reports(state: &State, view: &RunView) -> Result<PathBuf, Cl
     for (name, bytes) in report::figures(view) {
         let file = dir.join(&name);
         if let Some(parent) = file.parent() {
-            std::fs::create_dir_all(parent).map_err(|error| CliError::Storage(format!("{}: {error}", parent.display())))?;
+            std::fs::create_dir_all(parent)
+                .map_err(|error| CliError::Storage(format!("{}: {error}", parent.display())))?;
         }
-        std::fs::write(&file, bytes).map_err(|error| CliError::Storage(format!("{}: {error}", file.display())))?;
+        std::fs::write(&file, bytes)
+            .map_err(|error| CliError::Storage(format!("{}: {error}", file.display())))?;
     }
     write("report.html", report::html(view))
 }

@@ -23,9 +23,13 @@ const MUTANTS_IN_A_TEST: usize = 400;
 pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u8, CliError> {
     match command {
         SkillCommand::Build { dirs, out } => {
-            let built = build::build(dirs, out.as_deref())?;
+            let sandbox = world::sandbox(&world::open_state(global)?)?;
+            let built = build::build(&sandbox, dirs, out.as_deref()).await?;
             if global.json {
-                let list: Vec<_> = built.iter().map(|one| json!({ "name": one.name, "file": one.file, "changed": one.changed })).collect();
+                let list: Vec<_> = built
+                    .iter()
+                    .map(|one| json!({ "name": one.name, "file": one.file, "changed": one.changed }))
+                    .collect();
                 output::line(&json!({ "schema": "checkrein/built@1", "components": list }).to_string());
             } else {
                 build::tell(&built);
@@ -53,8 +57,12 @@ async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
 fn print_steps(report: &LoadReport) {
     for step in &report.steps {
         match &step.result {
-            StepResult::Passed(seen) => output::line(&format!("ok    {:13} {}", step.name, one_line(seen, 200))),
-            StepResult::Skipped(why) => output::line(&format!("-     {:13} {}", step.name, one_line(why, 200))),
+            StepResult::Passed(seen) => {
+                output::line(&format!("ok    {:13} {}", step.name, one_line(seen, 200)))
+            }
+            StepResult::Skipped(why) => {
+                output::line(&format!("-     {:13} {}", step.name, one_line(why, 200)))
+            }
             StepResult::Failed(faults) => {
                 for fault in faults {
                     output::line(&format!("FAIL  {:13} {}", step.name, one_line(&fault.to_string(), 2000)));
@@ -74,7 +82,8 @@ fn inspect(global: &Global, file: &Path) -> Result<u8, CliError> {
         Ok(found.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
     };
     let (manifest, cases) = (text(section::MANIFEST)?, text(section::CASES)?);
-    let parsed = manifest.as_deref().map(|text| Manifest::parse(&format!("{shown}#{}", section::MANIFEST), text));
+    let parsed =
+        manifest.as_deref().map(|text| Manifest::parse(&format!("{shown}#{}", section::MANIFEST), text));
     let parsed = parsed.transpose().map_err(CliError::Load)?;
     let digest = checkrein_contract::Digest::of(&bytes);
     if global.json {
@@ -100,7 +109,9 @@ fn inspect(global: &Global, file: &Path) -> Result<u8, CliError> {
 }
 
 fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
-    let list = |items: &[String]| if items.is_empty() { "none".to_owned() } else { one_line(&items.join(", "), 200) };
+    let list = |items: &[String]| {
+        if items.is_empty() { "none".to_owned() } else { one_line(&items.join(", "), 200) }
+    };
     output::line(&format!("{:12} {} {}", manifest.kind.to_string(), manifest.name, manifest.version));
     output::line(&format!("description  {}", one_line(&manifest.description, 400)));
     output::line(&format!("effects      {}", json!(manifest.effects).as_str().unwrap_or_default()));
@@ -108,8 +119,13 @@ fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
     output::line(&format!("evidence     {}", list(&manifest.evidence)));
     output::line(&format!("terms        {}", list(&manifest.terms)));
     output::line(&format!("network      {}", list(&manifest.capabilities.network)));
-    let limits: Vec<String> =
-        manifest.capabilities.limits.0.iter().map(|(key, value)| format!("{key} {}", key.show(*value))).collect();
+    let limits: Vec<String> = manifest
+        .capabilities
+        .limits
+        .0
+        .iter()
+        .map(|(key, value)| format!("{key} {}", key.show(*value)))
+        .collect();
     output::line(&format!("limits       {}", list(&limits)));
     let count = cases.map_or(0, |text| text.matches("[[case]]").count());
     output::line(&format!("cases        {count}"));
@@ -147,9 +163,9 @@ async fn list(global: &Global) -> Result<u8, CliError> {
 }
 
 async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliError> {
-    let file = component_of(target)?;
     let state = world::open_state(global)?;
     let sandbox = world::sandbox(&state)?;
+    let file = component_of(&sandbox, target).await?;
     let mut report = sandbox.check(file.as_path()).await;
     if report.probe.is_none() && report.loaded.is_some() {
         // It passed its trial before; here it is shown.
@@ -170,7 +186,8 @@ async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliErr
 
 async fn trial(sandbox: &Sandbox, file: &Path) -> Result<Option<ProbeReport>, CliError> {
     let loaded = sandbox.load(file).await.map_err(|faults| CliError::Load(Faults(faults)))?;
-    let cases = cases::parse(&format!("{}#{}", file.display(), section::CASES), &loaded.cases).map_err(CliError::Load)?;
+    let cases = cases::parse(&format!("{}#{}", file.display(), section::CASES), &loaded.cases)
+        .map_err(CliError::Load)?;
     let report = sandbox.probe(&loaded.digest, cases, MUTANTS_IN_A_TEST).await;
     report.map(Some).map_err(|error| CliError::Ours(error.to_string()))
 }
@@ -181,11 +198,11 @@ fn print_failures(report: &LoadReport) {
     }
 }
 
-fn component_of(target: &Path) -> Result<PathBuf, CliError> {
+async fn component_of(sandbox: &Sandbox, target: &Path) -> Result<PathBuf, CliError> {
     if !target.is_dir() {
         return Ok(target.to_owned());
     }
-    let built = build::build(&[target.to_owned()], None)?;
+    let built = build::build(sandbox, &[target.to_owned()], None).await?;
     build::tell(&built);
     let first = built.into_iter().next().map(|built| built.file);
     first.ok_or_else(|| CliError::Ours("nothing was built".to_owned()))
@@ -195,16 +212,28 @@ fn print_trial(trial: &ProbeReport, mutate: bool) {
     for case in &trial.cases {
         match &case.difference {
             None => output::line(&format!("ok    case  {}", one_line(&case.name, 100))),
-            Some(difference) => output::line(&format!("FAIL  case  {}: {}", one_line(&case.name, 100), one_line(difference, 2000))),
+            Some(difference) => output::line(&format!(
+                "FAIL  case  {}: {}",
+                one_line(&case.name, 100),
+                one_line(difference, 2000)
+            )),
         }
     }
     let share = |caught: usize, of: usize| if of == 0 { 0.0 } else { 100.0 * caught as f64 / of as f64 };
     let percent = share(trial.caught, trial.mutants);
-    output::line(&format!("{} of {} changed outcomes rejected by its verification ({percent:.0} %)", trial.caught, trial.mutants));
+    output::line(&format!(
+        "{} of {} changed outcomes rejected by its verification ({percent:.0} %)",
+        trial.caught, trial.mutants
+    ));
     if mutate {
         for (kind, of) in &trial.by_kind {
             let percent = share(of.caught, of.mutants);
-            output::line(&format!("  {:8} {:3} of {:3} ({percent:.0} %)", kind.as_str(), of.caught, of.mutants));
+            output::line(&format!(
+                "  {:8} {:3} of {:3} ({percent:.0} %)",
+                kind.as_str(),
+                of.caught,
+                of.mutants
+            ));
         }
         for survivor in &trial.survivors {
             let text = format!("{}, in case {}: {}", survivor.description, survivor.case, survivor.because);

@@ -38,7 +38,10 @@ pub fn markdown(view: &RunView) -> String {
 
 /// The files that [`markdown`] links to: path relative to the report, and content.
 pub fn figures(view: &RunView) -> Vec<(String, &[u8])> {
-    let shown = view.artifacts.iter().filter_map(|artifact| Some((figure_path(artifact), artifact.figure.as_deref()?)));
+    let shown = view
+        .artifacts
+        .iter()
+        .filter_map(|artifact| Some((figure_path(artifact), artifact.figure.as_deref()?)));
     shown.collect()
 }
 
@@ -58,7 +61,9 @@ pub(super) fn body(view: &RunView, target: Target) -> String {
     out.push_str(&sections::failed_attempts(view));
     out.push_str(&sections::how_to_check(view));
     out.push_str("## Evidence\n\n");
-    out.push_str("Digests are shortened to 12 digits here; they stand in full above and in `checkrein why`.\n\n");
+    out.push_str(
+        "Digests are shortened to 12 digits here; they stand in full above and in `checkrein why`.\n\n",
+    );
     out.push_str(&composer.notes.definitions());
     out
 }
@@ -80,7 +85,9 @@ impl<'v> Composer<'v> {
                 Piece::Malformed(inner, wrong) => out.push_str(&self.unresolved(inner, wrong)),
                 Piece::Placeholder(inner, placeholder) => {
                     let filled = match placeholder {
-                        Placeholder::Fact { subject, pointer, format } => self.fact(&subject, &pointer, format),
+                        Placeholder::Fact { subject, pointer, format } => {
+                            self.fact(&subject, &pointer, format)
+                        }
                         Placeholder::Table(table) => self.table(&table),
                         Placeholder::Figure(place) => self.figure(&place),
                         Placeholder::Artifact(place) => self.artifact(&place),
@@ -101,7 +108,8 @@ impl<'v> Composer<'v> {
 
     fn fact(&mut self, subject: &str, pointer: &str, format: Format) -> Result<String, String> {
         let fact = self.view.fact(subject).ok_or_else(|| format!("there is no fact on `{subject}`"))?;
-        let value = fact.value(pointer).ok_or_else(|| format!("`{}` has nothing at `{pointer}`", fact.entry.id))?;
+        let value =
+            fact.value(pointer).ok_or_else(|| format!("`{}` has nothing at `{pointer}`", fact.entry.id))?;
         let shown = escape::markdown(&number::show(value, format));
         Ok(format!("{shown}{}{}", self.not_counted(fact), self.notes.fact(fact)))
     }
@@ -139,10 +147,13 @@ impl<'v> Composer<'v> {
 
     fn rows(&mut self, columns: &[Column], facts: &[&'v FactView], all: usize) -> String {
         let numeric = |column: &Column| {
-            facts.iter().all(|fact| value_of(fact, &column.source).is_none_or(|value| value.is_number() || value.is_null()))
+            facts.iter().all(|fact| {
+                value_of(fact, &column.source).is_none_or(|value| value.is_number() || value.is_null())
+            })
         };
         let names: Vec<String> = columns.iter().map(|column| escape::markdown(&column.name)).collect();
-        let rules: Vec<&str> = columns.iter().map(|column| if numeric(column) { "---:" } else { "---" }).collect();
+        let rules: Vec<&str> =
+            columns.iter().map(|column| if numeric(column) { "---:" } else { "---" }).collect();
         let mut out = format!("\n\n| {} |\n| {} |\n", names.join(" | "), rules.join(" | "));
         for fact in facts {
             let mut cells: Vec<String> = columns.iter().map(|column| cell(fact, column)).collect();
@@ -154,16 +165,22 @@ impl<'v> Composer<'v> {
         }
         if facts.len() < all {
             let (shown, all) = (show_count(facts.len() as u64), show_count(all as u64));
-            out.push_str(&format!("\n*{shown} of {all} rows; all of them are in `checkrein report --json`.*\n"));
+            out.push_str(&format!(
+                "\n*{shown} of {all} rows; all of them are in `checkrein report --json`.*\n"
+            ));
         }
         out.push('\n');
         out
     }
 
     fn figure(&mut self, place: &str) -> Result<String, String> {
-        let (at, artifact) = self.view.artifact(place).ok_or_else(|| format!("there is no artifact `{place}`"))?;
+        let (at, artifact) =
+            self.view.artifact(place).ok_or_else(|| format!("there is no artifact `{place}`"))?;
         if artifact.figure.is_none() {
-            return Err(format!("`{place}` is `{}`, which is not shown as a figure", artifact.file.media_type));
+            return Err(format!(
+                "`{place}` is `{}`, which is not shown as a figure",
+                artifact.file.media_type
+            ));
         }
         let title = escape::markdown(&artifact.file.title);
         let note = self.notes.artifact(artifact);
@@ -175,7 +192,8 @@ impl<'v> Composer<'v> {
     }
 
     fn artifact(&mut self, place: &str) -> Result<String, String> {
-        let (_, artifact) = self.view.artifact(place).ok_or_else(|| format!("there is no artifact `{place}`"))?;
+        let (_, artifact) =
+            self.view.artifact(place).ok_or_else(|| format!("there is no artifact `{place}`"))?;
         let note = self.notes.artifact(artifact);
         Ok(format!("{}{note}", described(artifact)))
     }

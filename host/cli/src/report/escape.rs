@@ -60,12 +60,17 @@ pub fn markdown(text: &str) -> String {
             c => c,
         };
         let special = match c {
-            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '!' | '$' | '^' | '@' => true,
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '!'
+            | '$' | '^' | '@' => true,
             // The start of a list, a rule or a heading's underline; a sign is none of these.
-            '-' | '+' | '=' => at == 0 && !rest[1..].starts_with(|next: char| next.is_ascii_digit() || next == '.'),
+            '-' | '+' | '=' => {
+                at == 0 && !rest[1..].starts_with(|next: char| next.is_ascii_digit() || next == '.')
+            }
             // Renderers make links of bare addresses.
             ':' => rest.starts_with("://"),
-            '.' | ')' => starts_item(&text[..at], &rest[1..]) || text[..at].to_ascii_lowercase().ends_with("www"),
+            '.' | ')' => {
+                starts_item(&text[..at], &rest[1..]) || text[..at].to_ascii_lowercase().ends_with("www")
+            }
             _ => false,
         };
         if special {
@@ -177,7 +182,10 @@ mod tests {
         assert_eq!(markdown("<b>|`c`"), r"\<b\>\|\`c\`");
         assert_eq!(markdown("- a"), r"\- a");
         assert_eq!(markdown("1. a"), r"1\. a");
-        assert_eq!(markdown("see https://x.example and www.y.example"), r"see https\://x.example and www\.y.example");
+        assert_eq!(
+            markdown("see https://x.example and www.y.example"),
+            r"see https\://x.example and www\.y.example"
+        );
         assert_eq!(markdown("3.5 and -2"), "3.5 and -2");
         assert_eq!(markdown("-4.5"), "-4.5");
         assert_eq!(markdown("---"), r"\---");

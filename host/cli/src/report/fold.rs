@@ -11,8 +11,8 @@ use checkrein_contract::port::Blobs;
 use checkrein_contract::task::Stage;
 
 use super::view::{
-    AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView, StageView,
-    SubgoalView, VerdictView, VerifiedBy,
+    AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView,
+    StageView, SubgoalView, VerdictView, VerifiedBy,
 };
 
 /// The largest figure that is put into a page, in bytes.
@@ -30,14 +30,16 @@ impl RunView {
         let Event::RunStarted { setup } = &first.event else {
             bail!("the run starts with `{}` and not with `run-started`", first.event.kind());
         };
-        let mut fold = Fold { view: started(setup, first)?, subgoals: HashMap::new(), calls: HashMap::new(), blobs };
+        let mut fold =
+            Fold { view: started(setup, first)?, subgoals: HashMap::new(), calls: HashMap::new(), blobs };
         for (stage_at, stage) in fold.view.stages.iter().enumerate() {
             for (at, subgoal) in stage.subgoals.iter().enumerate() {
                 fold.subgoals.insert(subgoal.id.clone(), (stage_at, at));
             }
         }
         for logged in rest {
-            fold.apply(logged).with_context(|| format!("event {} (`{}`)", logged.seq, logged.event.kind()))?;
+            fold.apply(logged)
+                .with_context(|| format!("event {} (`{}`)", logged.seq, logged.event.kind()))?;
             fold.view.head = logged.digest;
             fold.view.last = logged.at;
             fold.view.events += 1;
@@ -156,7 +158,9 @@ impl Fold<'_> {
             Event::ActionRefused { subgoal, problems } => {
                 self.subgoal(subgoal)?.refusals.push(RefusalView { at, problems: problems.clone() });
             }
-            Event::CriteriaEvaluated { subgoal, criteria } => self.subgoal(subgoal)?.criteria.clone_from(criteria),
+            Event::CriteriaEvaluated { subgoal, criteria } => {
+                self.subgoal(subgoal)?.criteria.clone_from(criteria)
+            }
             Event::AskOpened { subgoal, question } => self.subgoal(subgoal)?.asks.push(question.clone()),
             Event::CallIntended { call, subgoal, .. } => {
                 let view = intended(&logged.event, at)?;
@@ -249,12 +253,14 @@ impl Fold<'_> {
     }
 
     fn subgoal(&mut self, id: &SubgoalId) -> Result<&mut SubgoalView> {
-        let (stage, at) = self.subgoals.get(id).copied().with_context(|| format!("the task has no subgoal `{id}`"))?;
+        let (stage, at) =
+            self.subgoals.get(id).copied().with_context(|| format!("the task has no subgoal `{id}`"))?;
         Ok(&mut self.view.stages[stage].subgoals[at])
     }
 
     fn call(&mut self, id: &CallId) -> Result<&mut CallView> {
-        let (subgoal, at) = self.calls.get(id).cloned().with_context(|| format!("call {id} was never intended"))?;
+        let (subgoal, at) =
+            self.calls.get(id).cloned().with_context(|| format!("call {id} was never intended"))?;
         Ok(&mut self.subgoal(&subgoal)?.calls[at])
     }
 }
@@ -305,9 +311,16 @@ fn checks_by_name(verdicts: &[VerdictView]) -> HashMap<String, Vec<VerifiedBy>> 
             let note = CheckNote { rule: check.rule.clone(), note: check.note.clone() };
             for name in &check.about {
                 let judges = found.entry(name.clone()).or_default();
-                match judges.iter_mut().find(|judge| judge.verifier == verifier && judge.component == component) {
+                match judges
+                    .iter_mut()
+                    .find(|judge| judge.verifier == verifier && judge.component == component)
+                {
                     Some(judge) => judge.checks.push(note.clone()),
-                    None => judges.push(VerifiedBy { verifier: verifier.to_owned(), component, checks: vec![note.clone()] }),
+                    None => judges.push(VerifiedBy {
+                        verifier: verifier.to_owned(),
+                        component,
+                        checks: vec![note.clone()],
+                    }),
                 }
             }
         }

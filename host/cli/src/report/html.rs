@@ -230,7 +230,9 @@ impl<'v> Page<'v> {
     fn end_image(&mut self) {
         let Some(image) = self.image.take() else { return };
         let artifact = image.place.and_then(|place| self.view.artifacts.get(place));
-        let Some((artifact, bytes)) = artifact.and_then(|artifact| Some((artifact, artifact.figure.as_ref()?))) else {
+        let Some((artifact, bytes)) =
+            artifact.and_then(|artifact| Some((artifact, artifact.figure.as_ref()?)))
+        else {
             return self.text(&format!("[image not shown: {}]", image.title));
         };
         // A figure stands in a paragraph of the Markdown, where HTML allows none, so the paragraph

@@ -15,7 +15,8 @@ const DETAIL_MAX: usize = 300;
 /// Position, time, kind, and what happened.
 pub fn event_line(logged: &Logged) -> String {
     let detail = cut(&visible(&detail(&logged.event)), DETAIL_MAX);
-    let line = format!("{:>5}  {}  {:<19}  {detail}", logged.seq, words::time(logged.at), logged.event.kind());
+    let line =
+        format!("{:>5}  {}  {:<19}  {detail}", logged.seq, words::time(logged.at), logged.event.kind());
     line.trim_end().to_owned()
 }
 
@@ -63,8 +64,12 @@ fn of_subgoal(event: &Event) -> String {
             json(&Value::Object(args.clone()), VALUE_MAX)
         ),
         Event::SkillsAssessed { subgoal, assessed } => {
-            let each: Vec<String> = assessed.iter().map(|one| format!("{} {} ({})", one.skill, one.score, one.reason)).collect();
-            format!("{subgoal}: {}", if each.is_empty() { "none applies".to_owned() } else { each.join(", ") })
+            let each: Vec<String> =
+                assessed.iter().map(|one| format!("{} {} ({})", one.skill, one.score, one.reason)).collect();
+            format!(
+                "{subgoal}: {}",
+                if each.is_empty() { "none applies".to_owned() } else { each.join(", ") }
+            )
         }
         Event::ActionProposed { subgoal, action } => format!("{subgoal}: {}", json(action, VALUE_MAX)),
         Event::ActionRefused { subgoal, problems } => {
@@ -72,8 +77,10 @@ fn of_subgoal(event: &Event) -> String {
             format!("{subgoal}: {}", each.join("; "))
         }
         Event::CriteriaEvaluated { subgoal, criteria } => {
-            let open: Vec<&str> = criteria.iter().filter(|one| !one.holds).map(|one| one.text.as_str()).collect();
-            let rest = if open.is_empty() { String::new() } else { format!("; not yet: {}", open.join(", ")) };
+            let open: Vec<&str> =
+                criteria.iter().filter(|one| !one.holds).map(|one| one.text.as_str()).collect();
+            let rest =
+                if open.is_empty() { String::new() } else { format!("; not yet: {}", open.join(", ")) };
             format!("{subgoal}: {} of {} hold{rest}", criteria.len() - open.len(), criteria.len())
         }
         Event::TimerSet { subgoal, until } => format!("{subgoal}: until {}", words::time(*until)),
@@ -90,17 +97,25 @@ fn of_call(event: &Event) -> String {
             format!("{call}: fuel {}, {}", show_count(*fuel), show_millis(*wall_ms))
         }
         Event::CallIntended { call, skill, version, args, attempt, .. } => {
-            format!("{call}: {skill} {version}, attempt {attempt}, {}", json(&Value::Object(args.clone()), VALUE_MAX))
+            format!(
+                "{call}: {skill} {version}, attempt {attempt}, {}",
+                json(&Value::Object(args.clone()), VALUE_MAX)
+            )
         }
         Event::CallEnded { call, ended, .. } => {
             let digest = match ended {
                 Ended::Outcome { outcome, .. } => format!(" {}", outcome.short()),
-                Ended::Failed { .. } | Ended::Limited { .. } | Ended::Trapped { .. } | Ended::Invalid { .. } => String::new(),
+                Ended::Failed { .. }
+                | Ended::Limited { .. }
+                | Ended::Trapped { .. }
+                | Ended::Invalid { .. } => String::new(),
             };
             format!("{call}: {}{digest}", words::ended(Some(ended)))
         }
         Event::BudgetSettled { call, used } => format!("{call}: {}", words::used(used)),
-        Event::VerdictGiven { call, judge, judgement, .. } => format!("{call}: {}", verdict(judge, judgement)),
+        Event::VerdictGiven { call, judge, judgement, .. } => {
+            format!("{call}: {}", verdict(judge, judgement))
+        }
         Event::OutcomeAccepted { call, facts, artifacts } => {
             format!("{call}: {}, {}", many(facts.len(), "fact"), many(artifacts.len(), "file"))
         }
@@ -124,7 +139,11 @@ fn verdict(judge: &Judge, judgement: &Judgement) -> String {
     };
     match judgement {
         Judgement::Accepted { checks, findings } => {
-            let warnings = if findings.is_empty() { String::new() } else { format!(", {}", many(findings.len(), "warning")) };
+            let warnings = if findings.is_empty() {
+                String::new()
+            } else {
+                format!(", {}", many(findings.len(), "warning"))
+            };
             format!("{who} accepts, {}{warnings}", many(checks.len(), "check"))
         }
         Judgement::Rejected { findings, .. } => {

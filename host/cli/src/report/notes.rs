@@ -102,7 +102,8 @@ impl<'v> Notes<'v> {
         }
         let _ = write!(text, " {}", self.call(note.call));
         if !note.sources.is_empty() {
-            let sources: Vec<String> = note.sources.iter().take(NAMED).map(|source| escape::code(source)).collect();
+            let sources: Vec<String> =
+                note.sources.iter().take(NAMED).map(|source| escape::code(source)).collect();
             let _ = write!(text, " Source: {}{}.", sources.join(", "), more(note.sources.len()));
         }
         text

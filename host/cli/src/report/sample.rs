@@ -6,8 +6,8 @@ use std::io::Read;
 
 use checkrein_contract::Digest;
 use checkrein_contract::event::{
-    Binding, Closing, ComponentCard, CriterionState, Draft, Ended, Event, FactEntry, Judge, Judgement, Logged,
-    RunStatus, Setup, StoredArtifact, chain,
+    Binding, Closing, ComponentCard, CriterionState, Draft, Ended, Event, FactEntry, Judge, Judgement,
+    Logged, RunStatus, Setup, StoredArtifact, chain,
 };
 use checkrein_contract::id::{CallId, FactId, RunId, SubgoalId, Timestamp};
 use checkrein_contract::interface::{
@@ -74,7 +74,10 @@ const TEXT: &str = include_str!("sample.md");
 impl Default for Sample {
     fn default() -> Self {
         let mut facts = vec![
-            ("de/summary".to_owned(), json!({"kept": 7908, "significant": 623, "up": 371, "down": 252, "significant_welch": 183})),
+            (
+                "de/summary".to_owned(),
+                json!({"kept": 7908, "significant": 623, "up": 371, "down": 252, "significant_welch": 183}),
+            ),
             ("de/prior".to_owned(), json!({"df": 2.573136989, "variance": 0.0292817285})),
         ];
         for (gene, change, t, p, q) in [
@@ -83,7 +86,10 @@ impl Default for Sample {
             ("FBgn0034736", -3.4091678, -29.035419, 4.8452729e-9, 1.2772139e-5),
             ("FBgn0035085", -2.4915424, -26.733252, 9.0086640e-9, 1.7810129e-5),
         ] {
-            facts.push((format!("de/gene/{gene}"), json!({"log2_fold_change": change, "t": t, "p": p, "q": q})));
+            facts.push((
+                format!("de/gene/{gene}"),
+                json!({"log2_fold_change": change, "t": t, "p": p, "q": q}),
+            ));
         }
         Sample {
             text: Some(TEXT.to_owned()),
@@ -108,7 +114,10 @@ impl Sample {
         let run = RunId::from("20261130-155509-pasilla-4f2a");
         let mut events = vec![Event::RunStarted { setup: Box::new(setup(&run, self.text.clone())) }];
         events.push(Event::StageEntered { stage: "analyse".into() });
-        events.push(opened("de", json!({"counts": "/in/pasilla_gene_counts.tsv", "annotation": "/in/samples.csv"})));
+        events.push(opened(
+            "de",
+            json!({"counts": "/in/pasilla_gene_counts.tsv", "annotation": "/in/samples.csv"}),
+        ));
         events.extend(self.failing(&run));
         events.extend(self.accepted(&run, &mut blobs));
         events.push(Event::StageEvaluated { stage: "analyse".into(), met: true });
@@ -127,7 +136,13 @@ impl Sample {
         let evidence = json!({"missing": ["treated1fb"], "columns": ["treated1", "untreated1"]});
         let failure = Failure { kind: FailureKind::InvalidArgs, message: self.message.clone(), evidence };
         vec![
-            intended(&call, "de", "differential-expression", json!({"counts": "/in/pasilla_gene_counts.tsv"}), 1),
+            intended(
+                &call,
+                "de",
+                "differential-expression",
+                json!({"counts": "/in/pasilla_gene_counts.tsv"}),
+                1,
+            ),
             Event::CallEnded { call: call.clone(), ended: Ended::Failed { failure }, log: None },
             Event::BudgetSettled { call: call.clone(), used: used() },
             Event::RemedyGiven {
@@ -158,28 +173,43 @@ impl Sample {
         let outcome = Outcome {
             content: json!({}),
             facts: self.facts.iter().map(draft).collect(),
-            artifacts: vec![Artifact { path: figure.path.clone(), title: String::new(), media_type: String::new() }],
+            artifacts: vec![Artifact {
+                path: figure.path.clone(),
+                title: String::new(),
+                media_type: String::new(),
+            }],
         };
         let bytes = serde_json::to_vec(&outcome).unwrap();
-        let drafts: Vec<Draft> = outcome.facts.iter().map(|fact| Draft {
-            subject: fact.subject.clone(),
-            kind: fact.kind.clone(),
-            content: Digest::of_json(&fact.content),
-            source: fact.source.clone(),
-            supersedes: None,
-        }).collect();
+        let drafts: Vec<Draft> = outcome
+            .facts
+            .iter()
+            .map(|fact| Draft {
+                subject: fact.subject.clone(),
+                kind: fact.kind.clone(),
+                content: Digest::of_json(&fact.content),
+                source: fact.source.clone(),
+                supersedes: None,
+            })
+            .collect();
         let entries = self.entries(&drafts);
         let ended = Ended::Outcome { outcome: blobs.keep(&bytes), drafts, artifacts: vec![figure.clone()] };
         let mut about: Vec<String> = self.facts.iter().map(|(subject, _)| subject.clone()).collect();
         about.push("volcano.svg".to_owned());
         let mut events = vec![
-            intended(&call, "de", "differential-expression", json!({"counts": source, "annotation": "/in/samples.csv", "suffix": "fb"}), 2),
+            intended(
+                &call,
+                "de",
+                "differential-expression",
+                json!({"counts": source, "annotation": "/in/samples.csv", "suffix": "fb"}),
+                2,
+            ),
             Event::CallEnded { call: call.clone(), ended, log: None },
             Event::BudgetSettled { call: call.clone(), used: used() },
         ];
         events.extend(self.verdicts(&call, about));
         events.push(Event::OutcomeAccepted { call, facts: entries, artifacts: vec![figure] });
-        let criterion = CriterionState { text: "some genes respond".to_owned(), holds: true, note: "true".to_owned() };
+        let criterion =
+            CriterionState { text: "some genes respond".to_owned(), holds: true, note: "true".to_owned() };
         events.push(Event::CriteriaEvaluated { subgoal: "de".into(), criteria: vec![criterion] });
         events.push(Event::SubgoalClosed { subgoal: "de".into(), closing: Closing::Met });
         events
@@ -187,7 +217,11 @@ impl Sample {
 
     fn verdicts(&self, call: &CallId, about: Vec<String>) -> Vec<Event> {
         let own = Judge::Own { name: "differential-expression".to_owned(), component: Digest::of("de") };
-        let bound = Judge::Verifier { name: "statistics-recheck".to_owned(), component: Digest::of("recheck"), binding: 0 };
+        let bound = Judge::Verifier {
+            name: "statistics-recheck".to_owned(),
+            component: Digest::of("recheck"),
+            binding: 0,
+        };
         let verdict = |judge, rule: &str, note: &str| Event::VerdictGiven {
             call: call.clone(),
             judge,
@@ -224,7 +258,12 @@ fn map(value: Value) -> Map<String, Value> {
 }
 
 fn opened(subgoal: &str, args: Value) -> Event {
-    Event::SubgoalOpened { subgoal: subgoal.into(), scope: Vec::new(), artifacts: Vec::new(), args: map(args) }
+    Event::SubgoalOpened {
+        subgoal: subgoal.into(),
+        scope: Vec::new(),
+        artifacts: Vec::new(),
+        args: map(args),
+    }
 }
 
 fn intended(call: &CallId, subgoal: &str, skill: &str, args: Value, attempt: u32) -> Event {
@@ -319,13 +358,21 @@ fn task(text: Option<String>) -> Task {
         level: Level::Independent,
         budget: Budget::default(),
     };
-    let stage = |id: &str, subgoal| Stage { id: id.into(), title: None, budget: Budget::default(), subgoals: vec![subgoal] };
+    let stage = |id: &str, subgoal| Stage {
+        id: id.into(),
+        title: None,
+        budget: Budget::default(),
+        subgoals: vec![subgoal],
+    };
     Task {
         name: "pasilla".to_owned(),
         goal: "Which genes respond to knocking down pasilla?".to_owned(),
         mode: Mode::ReadOnly,
         seed: 0,
-        inputs: vec![input("counts", "pasilla_gene_counts.tsv", 519_220), input("annotation", "samples.csv", 412)],
+        inputs: vec![
+            input("counts", "pasilla_gene_counts.tsv", 519_220),
+            input("annotation", "samples.csv", 412),
+        ],
         parameters: Map::new(),
         budget: Budget::default(),
         stages: vec![
@@ -349,9 +396,17 @@ fn volcano() -> String {
     for _ in 0..900 {
         let x = (next() + next() + next() - 1.5) * 2.4;
         let y = (x.abs() * 2.2 * next()).min(9.0);
-        let color = if y > 2.4 && x > 0.6 { "#c2410c" } else if y > 2.4 && x < -0.6 { "#1d6fa5" } else { "#b7bdc3" };
+        let color = if y > 2.4 && x > 0.6 {
+            "#c2410c"
+        } else if y > 2.4 && x < -0.6 {
+            "#1d6fa5"
+        } else {
+            "#b7bdc3"
+        };
         let (cx, cy) = (380.0 + x * 90.0, 380.0 - y * 36.0);
-        points.push_str(&format!("<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"2.4\" fill=\"{color}\" fill-opacity=\".75\"/>"));
+        points.push_str(&format!(
+            "<circle cx=\"{cx:.1}\" cy=\"{cy:.1}\" r=\"2.4\" fill=\"{color}\" fill-opacity=\".75\"/>"
+        ));
     }
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 760 430\" font-family=\"sans-serif\" font-size=\"13\">\

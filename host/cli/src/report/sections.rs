@@ -49,10 +49,15 @@ pub fn not_reached(view: &RunView, unresolved: &[(String, String)]) -> String {
         }
         items.extend(stage.subgoals.iter().filter_map(open_subgoal));
     }
-    items.extend(unresolved.iter().map(|(what, why)| format!("The text asks for {}: {}.", code(what), prose(why))));
+    items.extend(
+        unresolved.iter().map(|(what, why)| format!("The text asks for {}: {}.", code(what), prose(why))),
+    );
     items.extend(view.contradictions.iter().map(|found| {
         let (current, call) = (code(found.current.as_str()), code(found.call.as_str()));
-        format!("Call {call} contradicts fact {current} with other content, {}.", code(&found.other.to_string()))
+        format!(
+            "Call {call} contradicts fact {current} with other content, {}.",
+            code(&found.other.to_string())
+        )
     }));
     let end = match view.reason.as_str() {
         "" => String::new(),
@@ -76,7 +81,9 @@ fn open_subgoal(subgoal: &SubgoalView) -> Option<String> {
     };
     let open = subgoal.criteria.iter().filter(|criterion| !criterion.holds);
     let criteria: String = open
-        .map(|criterion| format!("\n  - Does not hold: {} ({})", prose(&criterion.text), markdown(&criterion.note)))
+        .map(|criterion| {
+            format!("\n  - Does not hold: {} ({})", prose(&criterion.text), markdown(&criterion.note))
+        })
         .collect();
     Some(format!("Subgoal {}, “{}”: {why}.{criteria}", code(subgoal.id.as_str()), markdown(&subgoal.goal)))
 }
@@ -92,8 +99,13 @@ pub fn failed_attempts(view: &RunView) -> String {
             out.push('\n');
         }
         for refusal in &subgoal.refusals {
-            let problems: Vec<String> = refusal.problems.iter().map(|problem| prose(&words::problem(problem))).collect();
-            out.push_str(&format!("**{}**, an action was refused: {}\n\n", markdown(subgoal.id.as_str()), problems.join("; ")));
+            let problems: Vec<String> =
+                refusal.problems.iter().map(|problem| prose(&words::problem(problem))).collect();
+            out.push_str(&format!(
+                "**{}**, an action was refused: {}\n\n",
+                markdown(subgoal.id.as_str()),
+                problems.join("; ")
+            ));
         }
     }
     if out.len() == before {
@@ -124,7 +136,12 @@ fn failed_call(call: &CallView) -> String {
     for verdict in &call.verdicts {
         let findings = verdict.judgement.findings();
         let judge = markdown(verdict.judge.name());
-        items.extend(findings.iter().take(FINDINGS_MAX).map(|finding| format!("{judge} found {}", prose(&words::finding(finding)))));
+        items.extend(
+            findings
+                .iter()
+                .take(FINDINGS_MAX)
+                .map(|finding| format!("{judge} found {}", prose(&words::finding(finding)))),
+        );
         if findings.len() > FINDINGS_MAX {
             items.push(format!("{judge} found {} more", findings.len() - FINDINGS_MAX));
         }
@@ -151,7 +168,9 @@ fn what_came_next(subgoal: &SubgoalView, failed: &CallView) -> String {
 /// All that somebody else needs to check the run.
 pub fn how_to_check(view: &RunView) -> String {
     let mut out = "## How this can be checked\n\n".to_owned();
-    out.push_str("Every number above was computed by a sandboxed skill, checked by those who stand in its footnote, ");
+    out.push_str(
+        "Every number above was computed by a sandboxed skill, checked by those who stand in its footnote, ",
+    );
     out.push_str("and recorded in a log of events in which each carries the digest of the one before. This reads all of it again:\n\n");
     out.push_str(&format!(
         "```text\ncheckrein trace verify {} --head {}\n```\n\n",

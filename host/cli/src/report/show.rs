@@ -24,9 +24,15 @@ const FINDINGS_MAX: usize = 5;
 /// `·` not begun.
 pub fn show(view: &RunView) -> String {
     let mut tree = Tree(String::new());
-    tree.line(0, &format!("run {}  {}  {}", view.run, words::status(view.status), elapsed(view.started, view.last)));
+    tree.line(
+        0,
+        &format!("run {}  {}  {}", view.run, words::status(view.status), elapsed(view.started, view.last)),
+    );
     tree.line(0, &format!("task {}: {}", view.task.name, view.task.goal));
-    tree.line(0, &format!("started {}, planner {}, {}", words::time(view.started), view.planner, view.engine));
+    tree.line(
+        0,
+        &format!("started {}, planner {}, {}", words::time(view.started), view.planner, view.engine),
+    );
     for stage in &view.stages {
         tree.stage(stage);
     }
@@ -81,7 +87,8 @@ impl Tree {
             (None, true) => '…',
             (None, false) => '·',
         };
-        let title = if stage.title == stage.id.as_str() { String::new() } else { format!("  {}", stage.title) };
+        let title =
+            if stage.title == stage.id.as_str() { String::new() } else { format!("  {}", stage.title) };
         self.line(0, &format!("{mark} stage {}{title}", stage.id));
         for subgoal in &stage.subgoals {
             self.subgoal(subgoal);
@@ -111,7 +118,8 @@ impl Tree {
         }
         for criterion in &subgoal.criteria {
             let mark = if criterion.holds { '✓' } else { '✗' };
-            let note = if criterion.note.is_empty() { String::new() } else { format!(" ({})", criterion.note) };
+            let note =
+                if criterion.note.is_empty() { String::new() } else { format!(" ({})", criterion.note) };
             self.line(2, &format!("{mark} {}{note}", criterion.text));
         }
         if let Some(closing) = subgoal.closing.as_ref().filter(|_| !subgoal.is_met()) {
@@ -144,9 +152,15 @@ impl Tree {
 
     fn verdict(&mut self, judge: &str, judgement: &Judgement) {
         match judgement {
-            Judgement::Accepted { checks, .. } => self.line(3, &format!("✓ {judge}: {}", many(checks.len(), "check"))),
-            Judgement::Rejected { findings, .. } => self.line(3, &format!("✗ {judge}: {}", many(findings.len(), "finding"))),
-            Judgement::Unavailable { reason } => self.line(3, &format!("? {judge} could not judge: {reason}")),
+            Judgement::Accepted { checks, .. } => {
+                self.line(3, &format!("✓ {judge}: {}", many(checks.len(), "check")))
+            }
+            Judgement::Rejected { findings, .. } => {
+                self.line(3, &format!("✗ {judge}: {}", many(findings.len(), "finding")))
+            }
+            Judgement::Unavailable { reason } => {
+                self.line(3, &format!("? {judge} could not judge: {reason}"))
+            }
         }
         let findings = judgement.findings();
         for finding in findings.iter().take(FINDINGS_MAX) {

@@ -203,11 +203,16 @@ fn table(target: &str, options: &[&str]) -> Result<Table, String> {
         let option = option.trim();
         let (word, rest) = option.split_once(char::is_whitespace).unwrap_or((option, ""));
         match word {
-            "columns" => table.columns = split(rest, ',')?.into_iter().map(column).collect::<Result<_, _>>()?,
+            "columns" => {
+                table.columns = split(rest, ',')?.into_iter().map(column).collect::<Result<_, _>>()?
+            }
             "sort" => table.sort = Some(sort(rest.trim())?),
             "limit" => {
                 let limit = rest.trim().parse().ok().filter(|limit| *limit > 0);
-                table.limit = Some(limit.ok_or_else(|| format!("expected a number of rows from 1, found `{}`", rest.trim()))?);
+                table.limit =
+                    Some(limit.ok_or_else(|| {
+                        format!("expected a number of rows from 1, found `{}`", rest.trim())
+                    })?);
             }
             other => return Err(format!("expected `columns`, `sort` or `limit`, found `{other}`")),
         }
@@ -224,7 +229,8 @@ fn column(text: &str) -> Result<Column, String> {
     let name = unquote(name.trim());
     // A pointer may hold an `=` itself.
     let words = words(&rest.join("="))?;
-    let (source_word, format_words) = words.split_first().ok_or_else(|| format!("column `{name}` has no source"))?;
+    let (source_word, format_words) =
+        words.split_first().ok_or_else(|| format!("column `{name}` has no source"))?;
     Ok(Column { name, source: source(source_word)?, format: format(format_words)? })
 }
 
@@ -240,7 +246,9 @@ fn source(word: &str) -> Result<Source, String> {
         "$id" => Ok(Source::Id),
         "$level" => Ok(Source::Level),
         pointer if pointer.starts_with('/') => pointer_of(pointer).map(Source::Pointer),
-        other => Err(format!("expected `$last`, `$subject`, `$id`, `$level` or a JSON Pointer, found `{other}`")),
+        other => {
+            Err(format!("expected `$last`, `$subject`, `$id`, `$level` or a JSON Pointer, found `{other}`"))
+        }
     }
 }
 
@@ -264,7 +272,9 @@ fn format(words: &[String]) -> Result<Format, String> {
         ["percent"] => Ok(Format::Percent(1)),
         ["percent", decimals] => within(decimals, 0..7).map(Format::Percent),
         ["digits", places] | [places, "digits"] => within(places, 1..18).map(Format::Digits),
-        other => Err(format!("expected `digits N`, `percent`, `count` or `exact`, found `{}`", other.join(" "))),
+        other => {
+            Err(format!("expected `digits N`, `percent`, `count` or `exact`, found `{}`", other.join(" ")))
+        }
     }
 }
 
@@ -355,17 +365,29 @@ mod tests {
     fn every_fault_has_its_place() {
         let text = "a {{fact:De x}} b {{fct:x}} `{{fact:a}}` {{table:a/*}} c\n{{table:a/* | limit 0}}\n{{fact:a | 99 digits}} {{figure:x}} {{";
         let faults = check_template(text);
-        let places: Vec<&str> = faults.iter().map(|(at, _)| text[*at..].split_inclusive("}}").next().unwrap()).collect();
+        let places: Vec<&str> =
+            faults.iter().map(|(at, _)| text[*at..].split_inclusive("}}").next().unwrap()).collect();
         assert_eq!(
             places,
-            ["{{fact:De x}}", "{{fct:x}}", "{{fact:a}}", "{{table:a/*}}", "{{table:a/* | limit 0}}",
-             "{{fact:a | 99 digits}}", "{{figure:x}}", "{{"]
+            [
+                "{{fact:De x}}",
+                "{{fct:x}}",
+                "{{fact:a}}",
+                "{{table:a/*}}",
+                "{{table:a/* | limit 0}}",
+                "{{fact:a | 99 digits}}",
+                "{{figure:x}}",
+                "{{"
+            ]
         );
         assert!(faults[0].1.contains("expected a subject"), "{faults:?}");
     }
 
     #[test]
     fn good_text_has_no_faults() {
-        assert_eq!(check_template("# x\n\n{{fact:a/b#/c}} and\n\n{{table:a/*}}\n\n{{figure:plot/v.svg}} }} {x}"), []);
+        assert_eq!(
+            check_template("# x\n\n{{fact:a/b#/c}} and\n\n{{table:a/*}}\n\n{{figure:plot/v.svg}} }} {x}"),
+            []
+        );
     }
 }

@@ -55,7 +55,9 @@ fn every_footnote_that_is_named_is_defined() {
 fn a_task_without_text_gets_all_facts_and_figures() {
     let view = Sample { text: None, ..Sample::default() }.view();
     let text = markdown(&view);
-    for part in ["## test each gene", "| subject | kept | significant |", "| de/gene/FBgn0025111[^e1] |", "![Fold"] {
+    for part in
+        ["## test each gene", "| subject | kept | significant |", "| de/gene/FBgn0025111[^e1] |", "![Fold"]
+    {
         assert!(text.contains(part), "{part}\n{text}");
     }
 }
@@ -89,7 +91,8 @@ const ATTACKS: &[&str] = &[
 #[test]
 fn text_of_skills_is_text() {
     for attack in ATTACKS {
-        let facts = vec![("de/x".to_owned(), json!({"v": attack, *attack: "v"})), ("de/y".to_owned(), json!(attack))];
+        let facts =
+            vec![("de/x".to_owned(), json!({"v": attack, *attack: "v"})), ("de/y".to_owned(), json!(attack))];
         let attacked = || Sample {
             facts: facts.clone(),
             message: (*attack).to_owned(),
@@ -114,9 +117,43 @@ fn text_of_skills_is_text() {
 fn check_page(page: &str, attack: &str) {
     let body = page.split("<body>").nth(1).unwrap();
     let allowed = [
-        "header", "main", "section", "div", "span", "p", "h1", "h2", "h3", "h4", "ul", "ol", "li", "a", "b", "em", "strong",
-        "del", "sup", "sub", "code", "pre", "table", "thead", "tbody", "tr", "th", "td", "figure", "img", "figcaption",
-        "blockquote", "br", "hr", "mark", "body", "html",
+        "header",
+        "main",
+        "section",
+        "div",
+        "span",
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "ul",
+        "ol",
+        "li",
+        "a",
+        "b",
+        "em",
+        "strong",
+        "del",
+        "sup",
+        "sub",
+        "code",
+        "pre",
+        "table",
+        "thead",
+        "tbody",
+        "tr",
+        "th",
+        "td",
+        "figure",
+        "img",
+        "figcaption",
+        "blockquote",
+        "br",
+        "hr",
+        "mark",
+        "body",
+        "html",
     ];
     for tag in body.split('<').skip(1) {
         let tag = tag.split('>').next().unwrap();
@@ -124,10 +161,17 @@ fn check_page(page: &str, attack: &str) {
         assert!(allowed.contains(&name), "{attack}: <{tag}>");
         for attribute in tag.split(' ').skip(1).filter(|part| part.contains("=\"")) {
             let name = attribute.split('=').next().unwrap();
-            assert!(["class", "href", "rel", "id", "scope", "src", "alt", "start"].contains(&name) || tag.starts_with("img"), "{attack}: <{tag}>");
+            assert!(
+                ["class", "href", "rel", "id", "scope", "src", "alt", "start"].contains(&name)
+                    || tag.starts_with("img"),
+                "{attack}: <{tag}>"
+            );
         }
         if let Some(address) = tag.split("href=\"").nth(1) {
-            assert!(address.starts_with("#note-") || address.starts_with("https://doi.org/"), "{attack}: <{tag}>");
+            assert!(
+                address.starts_with("#note-") || address.starts_with("https://doi.org/"),
+                "{attack}: <{tag}>"
+            );
         }
         if let Some(address) = tag.split("src=\"").nth(1) {
             assert!(address.starts_with("data:image/svg+xml;base64,"), "{attack}: <{tag}>");
@@ -169,7 +213,14 @@ fn why_leads_back_to_the_inputs() {
     let view = Sample::default().view();
     let path = why(&view, "de/gene/FBgn0039155#/q").unwrap();
     let text = path.text();
-    for part in ["de/gene/FBgn0039155@1", "independent", "statistics-recheck 1.0.0 sha256:", "recomputed: 7,908", "attempt 2", "/in/samples.csv sha256:"] {
+    for part in [
+        "de/gene/FBgn0039155@1",
+        "independent",
+        "statistics-recheck 1.0.0 sha256:",
+        "recomputed: 7,908",
+        "attempt 2",
+        "/in/samples.csv sha256:",
+    ] {
         assert!(text.contains(part), "{part}\n{text}");
     }
     assert_eq!(path.json()["value"], json!(1.0618633e-5));
@@ -195,7 +246,14 @@ fn a_fact_in_json_has_the_keys_of_the_design() {
 fn the_tree_and_the_lines_tell_the_run() {
     let view = Sample::default().view();
     let tree = show(&view);
-    for part in ["✓ stage analyse", "✗ stage enrich", "✗ attempt 1: differential-expression 1.0.0", "✓ attempt 2", "diagnosis:", "23 MiB"] {
+    for part in [
+        "✓ stage analyse",
+        "✗ stage enrich",
+        "✗ attempt 1: differential-expression 1.0.0",
+        "✓ attempt 2",
+        "diagnosis:",
+        "23 MiB",
+    ] {
         assert!(tree.contains(part), "{part}\n{tree}");
     }
     let (events, _) = Sample::default().events();
@@ -233,5 +291,6 @@ fn a_page_to_look_at() {
     fs::write(dir.join("checkrein-sample.md"), markdown(&view)).unwrap();
     let lines: Vec<String> = Sample::default().events().0.iter().map(event_line).collect();
     let path = why(&view, "de/gene/FBgn0039155#/q").unwrap().text();
-    fs::write(dir.join("checkrein-sample.txt"), format!("{}\n{path}\n{}\n", show(&view), lines.join("\n"))).unwrap();
+    fs::write(dir.join("checkrein-sample.txt"), format!("{}\n{path}\n{}\n", show(&view), lines.join("\n")))
+        .unwrap();
 }

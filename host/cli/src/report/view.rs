@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use checkrein_contract::Digest;
 use checkrein_contract::event::{
-    Closing, ComponentCard, CriterionState, Ended, FactEntry, Judge, Judgement, Reason, RunStatus, StoredArtifact,
+    Closing, ComponentCard, CriterionState, Ended, FactEntry, Judge, Judgement, Reason, RunStatus,
+    StoredArtifact,
 };
 use checkrein_contract::id::{CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
@@ -293,8 +294,12 @@ impl RunView {
             place: format!("/artifacts/{}", artifact.place()),
             digest: artifact.file.digest,
         });
-        let found: Vec<ReadFile> =
-            inputs.iter().cloned().chain(artifacts).filter(|file| named.contains(file.place.as_str())).collect();
+        let found: Vec<ReadFile> = inputs
+            .iter()
+            .cloned()
+            .chain(artifacts)
+            .filter(|file| named.contains(file.place.as_str()))
+            .collect();
         if found.is_empty() { inputs } else { found }
     }
 }
@@ -326,7 +331,9 @@ impl CallView {
         match self.ended {
             None => false,
             Some(Ended::Outcome { .. }) => self.accepted == Some(false),
-            Some(Ended::Failed { .. } | Ended::Limited { .. } | Ended::Trapped { .. } | Ended::Invalid { .. }) => true,
+            Some(
+                Ended::Failed { .. } | Ended::Limited { .. } | Ended::Trapped { .. } | Ended::Invalid { .. },
+            ) => true,
         }
     }
 }

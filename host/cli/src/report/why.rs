@@ -47,7 +47,11 @@ pub fn why<'v>(view: &'v RunView, target: &str) -> Result<Why<'v>> {
             Value::Object(map) => map.keys().map(|key| format!("`#/{}`", visible(key))).collect(),
             _ => Vec::new(),
         };
-        let hint = if there.is_empty() { "it is one value".to_owned() } else { format!("it has {}", there.join(", ")) };
+        let hint = if there.is_empty() {
+            "it is one value".to_owned()
+        } else {
+            format!("it has {}", there.join(", "))
+        };
         bail!("fact {} has nothing at `{}`; {hint}", fact.entry.id, visible(pointer));
     };
     Ok(Why { view, fact, call: view.call(&fact.call), value })
@@ -78,8 +82,15 @@ impl Why<'_> {
             out.push(format!("  from call     {}, attempt {}", call.id.as_str(), call.attempt));
             out.push(format!("    skill       {} {}", call.skill, call.version));
             out.push(format!("    component   {}", call.component));
-            out.push(format!("    arguments   {}", escape::json(&Value::Object(call.args.clone()), LINE_MAX)));
-            out.extend(view.files_of(call).iter().map(|file| format!("    read        {} {}", file.place, file.digest)));
+            out.push(format!(
+                "    arguments   {}",
+                escape::json(&Value::Object(call.args.clone()), LINE_MAX)
+            ));
+            out.extend(
+                view.files_of(call)
+                    .iter()
+                    .map(|file| format!("    read        {} {}", file.place, file.digest)),
+            );
         }
         out.push(format!("  for subgoal   {}", fact.subgoal.as_str()));
         out.push(format!("  of task       {} {}", view.task.name, view.task_digest));

@@ -75,7 +75,9 @@ pub fn ended(ended: Option<&Ended>) -> String {
             format!("ran into the limit `{}`: {allowed} allowed, {used} used", hit.limit)
         }
         Some(Ended::Trapped { message }) => format!("trapped: {message}"),
-        Some(Ended::Invalid { problem: wrong }) => format!("returned what the interface does not allow: {}", problem(wrong)),
+        Some(Ended::Invalid { problem: wrong }) => {
+            format!("returned what the interface does not allow: {}", problem(wrong))
+        }
     }
 }
 
@@ -130,7 +132,11 @@ fn compared(expected: &Value, actual: &Value) -> String {
         (Value::Null, Value::Null) => String::new(),
         (Value::Null, actual) => format!("; found {}", escape::json(actual, VALUE_MAX)),
         (expected, actual) => {
-            format!("; expected {}, found {}", escape::json(expected, VALUE_MAX), escape::json(actual, VALUE_MAX))
+            format!(
+                "; expected {}, found {}",
+                escape::json(expected, VALUE_MAX),
+                escape::json(actual, VALUE_MAX)
+            )
         }
     }
 }

@@ -24,7 +24,12 @@ use crate::{criteria, gateway, planner, reference};
 type Work = BoxFuture<'static, Result<Input, DriveError>>;
 
 /// The work of an effect.
-pub(super) fn perform(world: &World, contents: &Contents, state: &State, effect: &Effect) -> Result<Work, DriveError> {
+pub(super) fn perform(
+    world: &World,
+    contents: &Contents,
+    state: &State,
+    effect: &Effect,
+) -> Result<Work, DriveError> {
     let context = Context { world, contents, state };
     Ok(match effect {
         Effect::Resolve { subgoal, scope } => context.resolve(subgoal, scope),
@@ -129,7 +134,8 @@ impl Context<'_> {
         let files: Vec<(String, Digest)> =
             gateway::submitted(call).1.iter().map(|file| (file.path.clone(), file.digest)).collect();
         let work = self.world.blobs.tree(&files)?;
-        let mut setting = self.setting(card, call.seed, Arc::new(self.scope_view(call)), Arc::new(NoObserver));
+        let mut setting =
+            self.setting(card, call.seed, Arc::new(self.scope_view(call)), Arc::new(NoObserver));
         setting.input = Some(input.path().to_owned());
         setting.artifacts = Some(artifacts.path().to_owned());
         setting.work = Some(work.path().to_owned());
@@ -166,7 +172,9 @@ impl Context<'_> {
                 End::Fault(detail) => return Err(DriveError::Host { component: name, detail }),
                 End::Limited(hit) => (format!("its recovery ran into the limit `{}`", hit.limit), None),
                 End::Trapped(message) => (format!("its recovery trapped: {message}"), None),
-                End::Invalid(problem) => (format!("its recovery returned what it may not: {}", problem.message), None),
+                End::Invalid(problem) => {
+                    (format!("its recovery returned what it may not: {}", problem.message), None)
+                }
             };
             Ok(Input::Recovered { call: id, diagnosis, remedy })
         })
@@ -189,7 +197,13 @@ impl Context<'_> {
         self.state.skill(&call.skill).ok_or_else(|| missing(&call.skill))
     }
 
-    fn setting(&self, card: &ComponentCard, seed: u64, facts: Arc<dyn FactSource>, observer: Arc<dyn Observer>) -> Setting {
+    fn setting(
+        &self,
+        card: &ComponentCard,
+        seed: u64,
+        facts: Arc<dyn FactSource>,
+        observer: Arc<dyn Observer>,
+    ) -> Setting {
         Setting {
             component: card.component,
             limits: card.limits.clone(),
@@ -258,14 +272,24 @@ impl Context<'_> {
         }
     }
 
-    fn submission(&self, id: &CallId, call: &CallState, skill: &ComponentCard, settings: Value) -> Result<Submission, DriveError> {
+    fn submission(
+        &self,
+        id: &CallId,
+        call: &CallState,
+        skill: &ComponentCard,
+        settings: Value,
+    ) -> Result<Submission, DriveError> {
         let Some(Ended::Outcome { outcome, .. }) = &call.ended else {
-            return Err(DriveError::Host { component: call.skill.clone(), detail: format!("`{id}` has no outcome") });
+            return Err(DriveError::Host {
+                component: call.skill.clone(),
+                detail: format!("`{id}` has no outcome"),
+            });
         };
         let outcome: Outcome = (*self.contents.outcome(outcome)?).clone();
         let view = self.scope_view(call);
         let named = reference::subjects(&self.state.spec(&call.subgoal).args);
-        let inputs: Result<Vec<Option<Fact>>, StorageError> = named.iter().map(|subject| view.on(subject)).collect();
+        let inputs: Result<Vec<Option<Fact>>, StorageError> =
+            named.iter().map(|subject| view.on(subject)).collect();
         Ok(Submission {
             skill: call.skill.clone(),
             version: skill.manifest.version.clone(),
@@ -283,7 +307,8 @@ impl Context<'_> {
             Some(Ended::Trapped { message }) => Cause::Trapped(message.clone()),
             Some(Ended::Invalid { problem }) => Cause::Other(problem.message.clone()),
             Some(Ended::Outcome { .. }) if call.accepted => {
-                let unmet = self.state.goal(&call.subgoal).criteria.iter().filter(|criterion| !criterion.holds);
+                let unmet =
+                    self.state.goal(&call.subgoal).criteria.iter().filter(|criterion| !criterion.holds);
                 Cause::Unmet(unmet.map(|criterion| criterion.text.clone()).collect())
             }
             Some(Ended::Outcome { .. }) => match call.verdicts.last() {
@@ -321,7 +346,10 @@ impl reference::Lookup for ScopeLookup {
 }
 
 fn missing(component: &str) -> DriveError {
-    DriveError::Host { component: component.to_owned(), detail: "it is not among the components of the run".to_owned() }
+    DriveError::Host {
+        component: component.to_owned(),
+        detail: "it is not among the components of the run".to_owned(),
+    }
 }
 
 /// A trigger's answer, capped by the grant. A skill that the task names applies, whatever score
@@ -339,7 +367,9 @@ fn assessment(
             let args = match said.args {
                 Some(Value::Object(args)) => Some(args),
                 None => None,
-                Some(_) => return Ok(left_out("its trigger gave arguments that are not an object".to_owned())),
+                Some(_) => {
+                    return Ok(left_out("its trigger gave arguments that are not an object".to_owned()));
+                }
             };
             Assessed { skill, score: score.min(card.max_score), reason: said.reason, args }
         }
@@ -348,7 +378,9 @@ fn assessment(
             hit.limit, hit.used, hit.allowed
         )),
         End::Trapped(message) => left_out(format!("its trigger trapped: {message}")),
-        End::Invalid(problem) => left_out(format!("its trigger returned what it may not: {}", problem.message)),
+        End::Invalid(problem) => {
+            left_out(format!("its trigger returned what it may not: {}", problem.message))
+        }
         End::Fault(detail) => return Err(DriveError::Host { component: skill, detail }),
     })
 }
@@ -370,7 +402,8 @@ fn ended(
             });
             let drafts = drafts.collect();
             // Artifacts by digest are part of what the outcome is.
-            let files: BTreeMap<&str, Digest> = artifacts.iter().map(|file| (file.path.as_str(), file.digest)).collect();
+            let files: BTreeMap<&str, Digest> =
+                artifacts.iter().map(|file| (file.path.as_str(), file.digest)).collect();
             let mut whole = json!(outcome);
             whole["artifact_digests"] = json!(files);
             let outcome = put(canonical(&whole).as_bytes())?;
@@ -394,9 +427,13 @@ fn judgement(
         End::Returned(Ok(verdict)) if verdict.rejects() => {
             Judgement::Rejected { checks: verdict.checks, findings: verdict.findings }
         }
-        End::Returned(Ok(verdict)) => Judgement::Accepted { checks: verdict.checks, findings: verdict.findings },
+        End::Returned(Ok(verdict)) => {
+            Judgement::Accepted { checks: verdict.checks, findings: verdict.findings }
+        }
         End::Returned(Err(failure)) => unavailable(format!("{}: {}", failure.kind.as_str(), failure.message)),
-        End::Limited(hit) => unavailable(format!("it ran into the limit `{}` ({} of {})", hit.limit, hit.used, hit.allowed)),
+        End::Limited(hit) => {
+            unavailable(format!("it ran into the limit `{}` ({} of {})", hit.limit, hit.used, hit.allowed))
+        }
         End::Trapped(message) => unavailable(format!("it trapped: {message}")),
         End::Invalid(problem) => unavailable(format!("it returned what it may not: {}", problem.message)),
         End::Fault(detail) => return Err(DriveError::Host { component: judge.name().to_owned(), detail }),

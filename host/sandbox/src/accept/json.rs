@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use crate::text::excerpt;
+
 /// How deep arrays and objects may stand in one another.
 pub(crate) const DEPTH: usize = 127;
-/// Bytes of a text of a guest that are quoted in a problem.
-const QUOTED: usize = 200;
 
 /// What is wrong with a text.
 #[derive(Debug)]
@@ -27,12 +27,6 @@ pub(crate) fn parse(text: &str) -> Result<Value, NotJson> {
         let found = format!("{error}: {}", excerpt(text));
         NotJson { expected: "a JSON document", found }
     })
-}
-
-/// The beginning of a text, with a mark if there is more.
-pub(crate) fn excerpt(text: &str) -> String {
-    let cut = text.floor_char_boundary(QUOTED);
-    if cut == text.len() { text.to_owned() } else { format!("{}… ({} bytes)", &text[..cut], text.len()) }
 }
 
 /// The deepest nesting of brackets outside of texts.
@@ -68,6 +62,14 @@ mod tests {
         assert_eq!(parse(&nested(DEPTH + 1)).unwrap_err().found, "128 levels");
         assert_eq!(parse(&nested(10_000)).unwrap_err().found, "10000 levels");
         assert!(parse(&format!("\"{}\"", "[\\\"".repeat(500))).is_ok());
+    }
+
+    #[test]
+    fn numbers_stay_as_they_were_written() {
+        for number in ["11.62273568825719", "1.848419865439968e-8", "0.1", "5e-324", "2.265478354180797"] {
+            let read = parse(number).unwrap().as_f64().unwrap();
+            assert_eq!(read.to_bits(), number.parse::<f64>().unwrap().to_bits(), "{number}");
+        }
     }
 
     #[test]

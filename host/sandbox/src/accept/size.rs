@@ -8,9 +8,14 @@ pub(super) fn assessment(raw: &trigger::Assessment) -> usize {
 
 pub(super) fn outcome(raw: &guest::Outcome) -> usize {
     let facts = raw.facts.iter().map(|fact| {
-        fact.subject.len() + fact.kind.len() + fact.content.len() + fact.source.len() + optional(&fact.supersedes)
+        fact.subject.len()
+            + fact.kind.len()
+            + fact.content.len()
+            + fact.source.len()
+            + optional(&fact.supersedes)
     });
-    let artifacts = raw.artifacts.iter().map(|file| file.path.len() + file.title.len() + file.media_type.len());
+    let artifacts =
+        raw.artifacts.iter().map(|file| file.path.len() + file.title.len() + file.media_type.len());
     raw.content.len() + facts.sum::<usize>() + artifacts.sum::<usize>()
 }
 

@@ -41,8 +41,15 @@ fn what_is_wrong_with_an_outcome_has_a_place() {
     assert_eq!(place(|raw| raw.content = "{".into()), "/content");
     assert_eq!(place(|raw| raw.facts[0].content = "nope".into()), "/facts/0/content");
     assert_eq!(place(|raw| raw.facts[0].subject = "../x".into()), "/facts/0/subject");
-    let file = |path: &str| guest::Artifact { path: path.into(), title: String::new(), media_type: String::new() };
-    assert_eq!(problem(acceptor(&limits).outcome(guest::Outcome { artifacts: vec![file("/etc/passwd")], ..outcome() })).rule, "artifact-path");
+    let file =
+        |path: &str| guest::Artifact { path: path.into(), title: String::new(), media_type: String::new() };
+    assert_eq!(
+        problem(
+            acceptor(&limits).outcome(guest::Outcome { artifacts: vec![file("/etc/passwd")], ..outcome() })
+        )
+        .rule,
+        "artifact-path"
+    );
     let twice = guest::Outcome { artifacts: vec![file("a"), file("a")], ..outcome() };
     assert_eq!(problem(acceptor(&limits).outcome(twice)).location.unwrap(), "/artifacts/1/path");
 }

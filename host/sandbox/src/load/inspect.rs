@@ -1,5 +1,7 @@
 //! What can be seen of a component without compiling it: format, size, sections, names.
 
+use std::path::Path;
+
 use checkrein_contract::limits::LimitKey;
 use checkrein_contract::manifest::{Kind, Manifest};
 use checkrein_contract::problem::Fault;
@@ -27,17 +29,21 @@ pub(super) struct Inspected {
 /// Looks at all of it and reports everything that is wrong at once.
 pub(super) fn inspect(report: &mut LoadReport, bytes: &[u8]) -> Option<Inspected> {
     let names = report.step("format", format(report, bytes), |_| "a component".to_owned())?;
-    report.step("size", size(report, bytes), |bytes| LimitKey::Component.show(*bytes));
+    report.step("size", size(report, bytes.len() as u64), |bytes| LimitKey::Component.show(*bytes));
     let manifest = manifest(report, bytes);
     let cases = cases(report, bytes);
-    let manifest = report.step("manifest", manifest, |manifest| format!("{} {}", manifest.name, manifest.version));
+    let manifest =
+        report.step("manifest", manifest, |manifest| format!("{} {}", manifest.name, manifest.version));
     report.step("wit-version", version(report, &names), |()| format!("checkrein:skill {}", names::VERSION));
-    report.step("imports", imports(report, &names), |()| format!("{} names, all of them here", names.imports.len()));
+    report.step("imports", imports(report, &names), |()| {
+        format!("{} names, all of them here", names.imports.len())
+    });
     let exports = manifest.as_ref().map(|manifest| exports(report, &names, manifest.kind));
     match exports {
         Some(exports) => report.step("exports", exports, |()| format!("{} names", names.exports.len())),
         None => {
-            report.skipped("exports", "without a manifest it is not known whether it is a skill or a verifier");
+            report
+                .skipped("exports", "without a manifest it is not known whether it is a skill or a verifier");
             None
         }
     };
@@ -49,6 +55,20 @@ pub(super) fn inspect(report: &mut LoadReport, bytes: &[u8]) -> Option<Inspected
         }
     };
     Some(Inspected { manifest: manifest?, cases, names })
+}
+
+/// Reads the file, if it is one and not larger than any component may be.
+pub(super) fn read(report: &LoadReport, path: &Path) -> Result<Vec<u8>, Vec<Fault>> {
+    let fault = |found: &str| {
+        let mend = "name a `.wasm` file that is there and can be read";
+        vec![report.fault("read", "", "a component", found, mend)]
+    };
+    let metadata = std::fs::metadata(path).map_err(|error| fault(&error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(fault("something that is no file"));
+    }
+    size(report, metadata.len())?;
+    std::fs::read(path).map_err(|error| fault(&error.to_string()))
 }
 
 /// Tells a component from everything else that people hand over.
@@ -68,9 +88,14 @@ fn format(report: &LoadReport, bytes: &[u8]) -> Result<Names, Vec<Fault>> {
             return fault("WebAssembly of another version", "build it with current tools");
         }
         Some(_) if std::str::from_utf8(bytes).is_ok() => {
-            return fault("a text", "name the `.wasm` file; text (`.wat`) is made one with `wasm-tools parse`");
+            return fault(
+                "a text",
+                "name the `.wasm` file; text (`.wat`) is made one with `wasm-tools parse`",
+            );
         }
-        Some(magic) => return fault(&format!("a file that begins with {magic:02x?}"), "name the `.wasm` file"),
+        Some(magic) => {
+            return fault(&format!("a file that begins with {magic:02x?}"), "name the `.wasm` file");
+        }
     }
     read_names(bytes).map_err(|(at, message)| {
         let place = format!("byte {at}");
@@ -107,8 +132,8 @@ fn explain(error: wasmparser::BinaryReaderError) -> (u64, String) {
     (error.offset() as u64, error.message().to_owned())
 }
 
-fn size(report: &LoadReport, bytes: &[u8]) -> Result<u64, Vec<Fault>> {
-    let (used, allowed) = (bytes.len() as u64, LimitKey::Component.default_value());
+fn size(report: &LoadReport, used: u64) -> Result<u64, Vec<Fault>> {
+    let allowed = LimitKey::Component.default_value();
     if used <= allowed {
         return Ok(used);
     }
@@ -168,7 +193,8 @@ fn version(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
 }
 
 fn imports(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
-    let missing = names.imports.iter().filter(|name| !names::is_given(name) && names::other_version(name).is_none());
+    let missing =
+        names.imports.iter().filter(|name| !names::is_given(name) && names::other_version(name).is_none());
     let faults: Vec<Fault> = missing
         .map(|name| {
             let mend = if name.starts_with("wasi:http/") {

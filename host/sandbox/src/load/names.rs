@@ -76,7 +76,9 @@ mod tests {
     #[test]
     fn versions_are_told_apart() {
         assert!(is_given("checkrein:skill/log@0.1.0") && is_given("wasi:io/poll@0.2.3"));
-        for missing in ["checkrein:skill/log@0.1.1", "wasi:io/poll@0.3.0", "wasi:http/types@0.2.0", "env", "a:b/c@0.2.0"] {
+        for missing in
+            ["checkrein:skill/log@0.1.1", "wasi:io/poll@0.3.0", "wasi:http/types@0.2.0", "env", "a:b/c@0.2.0"]
+        {
             assert!(!is_given(missing), "{missing}");
         }
         assert_eq!(other_version("checkrein:skill/log@0.3.0"), Some("0.3.0"));
@@ -92,7 +94,8 @@ mod tests {
         let wasi = WASI.iter().map(|name| format!("{name}@0.2.0"));
         for name in own.chain(wasi) {
             // An instance that is there links, whatever it has; one that is not does not.
-            let text = format!("(component (import \"{name}\" (instance (export \"checkrein-none\" (func)))))");
+            let text =
+                format!("(component (import \"{name}\" (instance (export \"checkrein-none\" (func)))))");
             let component =
                 wasmtime::component::Component::from_binary(&engine, &wat::parse_str(text).unwrap()).unwrap();
             let error = format!("{:#}", linker.instantiate_pre(&component).err().unwrap());

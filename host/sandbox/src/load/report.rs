@@ -6,6 +6,7 @@ use checkrein_contract::problem::Fault;
 use serde::Serialize;
 
 use crate::probe::ProbeReport;
+use crate::text::{excerpt, one_line};
 
 /// What one step found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -114,10 +115,11 @@ impl LoadReport {
     pub(super) fn fault(&self, stage: &str, place: &str, expected: &str, found: &str, mend: &str) -> Fault {
         Fault {
             file: self.file.clone(),
-            place: place.to_owned(),
+            place: one_line(&excerpt(place)),
             stage: stage.to_owned(),
             expected: expected.to_owned(),
-            found: found.to_owned(),
+            // Long enough for what the engine says of a mismatch.
+            found: one_line(found),
             mend: mend.to_owned(),
         }
     }

@@ -29,7 +29,17 @@ async fn a_good_component_loads_and_is_remembered() {
     let probe = report.probe.as_ref().unwrap();
     assert!(probe.mutants > 0 && probe.caught > 0, "{probe:?}");
     let names: Vec<_> = report.steps.iter().map(|step| step.name).collect();
-    let steps = ["format", "size", "manifest", "wit-version", "imports", "exports", "compile", "instantiate", "assess"];
+    let steps = [
+        "format",
+        "size",
+        "manifest",
+        "wit-version",
+        "imports",
+        "exports",
+        "compile",
+        "instantiate",
+        "assess",
+    ];
     assert_eq!(names[..9], steps);
     assert_eq!(names[9..], ["schema", "cases", "verification"]);
     let loaded = first.load(bytes(component.clone())).await.unwrap();
@@ -95,7 +105,10 @@ async fn all_missing_imports_are_named_at_once() {
     let guest = Guest { imports: imports.to_owned(), ..Guest::default() };
     let faults = faults(whole(&guest)).await;
     let places: Vec<_> = faults.iter().map(|fault| (fault.stage.as_str(), fault.place.as_str())).collect();
-    assert_eq!(places, [("imports", "acme:x/y@1.0.0"), ("imports", "wasi:http/types@0.2.0"), ("imports", "env")]);
+    assert_eq!(
+        places,
+        [("imports", "acme:x/y@1.0.0"), ("imports", "wasi:http/types@0.2.0"), ("imports", "env")]
+    );
 }
 
 #[tokio::test]
@@ -118,10 +131,10 @@ async fn missing_exports_are_named_by_kind() {
 
 #[tokio::test]
 async fn an_export_of_another_type_is_found_before_the_first_call() {
-    let mut guest = Guest::default();
     // `score` and `reason` as they are, `args` not there.
-    let text = guest.text().replace(" (field \"args\" (option string))))\n  (export $assessment", "))\n  (export $assessment");
-    guest.version = "0.1.0";
+    let text = Guest::default()
+        .text()
+        .replace(" (field \"args\" (option string))))\n  (export $assessment", "))\n  (export $assessment");
     let fault = only_fault(embedded(&wat::parse_str(text).unwrap(), MANIFEST, CASES)).await;
     assert_eq!(fault.stage, "instantiate");
     assert!(fault.found.contains("field"), "{fault}");
@@ -133,12 +146,7 @@ async fn the_manifest_is_the_components_own_and_only_one() {
     let none = faults(component.clone()).await;
     assert!(none.iter().any(|fault| fault.stage == "manifest" && fault.found == "none"), "{none:?}");
 
-    let once = embedded(&component, MANIFEST, CASES);
-    let mut twice = once.clone();
-    let plain = embedded(&component, MANIFEST, "");
-    let section = &once[component.len()..component.len() + (plain.len() - component.len()) / 2 + 1];
-    let name = section.windows(18).position(|part| part == b"checkrein:manifest").unwrap();
-    assert!(name < 5);
+    let mut twice = embedded(&component, MANIFEST, CASES);
     let length = MANIFEST.len() + 19;
     let mut copy = vec![0, (length as u8 & 0x7f) | 0x80, (length >> 7) as u8, 18];
     copy.extend(b"checkrein:manifest");
@@ -168,8 +176,9 @@ async fn the_schema_is_held_against_the_manifest_or_taken() {
     let fault = only_fault(embedded(&guest.assemble(), &other, CASES)).await;
     assert_eq!(fault.stage, "schema");
     assert!(fault.found.contains("`/type`"), "{fault}");
-    guest.describes("nope");
-    assert_eq!(only_fault(whole(&guest)).await.stage, "schema");
+    let mut wrong = Guest::default();
+    wrong.describes("nope");
+    assert_eq!(only_fault(whole(&wrong)).await.stage, "schema");
 }
 
 #[tokio::test]
@@ -206,9 +215,42 @@ async fn a_verification_that_notices_nothing_does_not_load() {
 
 #[tokio::test]
 async fn a_given_submission_is_judged() {
-    let cases = "[[case]]\nname = \"lie\"\nexpect = \"rejected\"\n[case.submission]\nskill = \"x\"\noutcome = '{\"content\":{\"n\":22},\"facts\":[],\"artifacts\":[]}'\n[[case]]\nname = \"truth\"\n[case.submission]\nskill = \"x\"\noutcome = '{\"content\":{\"n\":1},\"facts\":[],\"artifacts\":[]}'\n";
-    let manifest = MANIFEST.replace("\"skill\"\nname", "\"verifier\"\nname").replace("effects = \"none\"", "");
+    let cases = "[[case]]\nname = \"lie\"\nexpect = \"rejected\"\noutcome = '{\"content\":{\"n\":22},\"facts\":[],\"artifacts\":[]}'\nsubmission = { skill = \"x\" }\n[[case]]\nname = \"truth\"\noutcome = '{\"content\":{\"n\":1},\"facts\":[],\"artifacts\":[]}'\nsubmission = { skill = \"x\" }\n";
+    let manifest =
+        MANIFEST.replace("\"skill\"\nname", "\"verifier\"\nname").replace("effects = \"none\"", "");
     let (sandbox, _folder) = sandbox();
     let loaded = sandbox.load(bytes(embedded(&Guest::default().assemble(), &manifest, cases))).await;
     assert!(loaded.is_ok(), "{loaded:?}");
+}
+
+/// Loads every component of a folder and prints what came of it, with times.
+#[tokio::test]
+#[ignore = "a measurement, over the folder CHECKREIN_COMPONENTS"]
+#[allow(clippy::print_stderr, reason = "a measurement is read by a person")]
+async fn components_of_a_folder() {
+    let (sandbox, folder) = sandbox();
+    let mut paths: Vec<_> = std::fs::read_dir(std::env::var("CHECKREIN_COMPONENTS").unwrap())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "wasm"))
+        .collect();
+    paths.sort();
+    for path in &paths {
+        let began = std::time::Instant::now();
+        let report = sandbox.check(path.as_path()).await;
+        let took = began.elapsed();
+        let again = sandbox_in(&folder);
+        let began = std::time::Instant::now();
+        again.check(path.as_path()).await;
+        eprintln!("{}: {took:?}, then {:?}", path.display(), began.elapsed());
+        for step in &report.steps {
+            eprintln!("  {step:?}");
+        }
+        if let Some(probe) = &report.probe {
+            eprintln!("  {:?}", probe.by_kind);
+            for survivor in &probe.survivors {
+                eprintln!("  {survivor:?}");
+            }
+        }
+    }
 }

@@ -34,17 +34,50 @@ impl Root {
 #[derive(Clone, Debug)]
 pub(super) enum Edit {
     /// Another value at a place.
-    Set { kind: MutantKind, root: Root, pointer: String, from: Value, to: Value },
+    Set {
+        kind: MutantKind,
+        root: Root,
+        pointer: String,
+        from: Value,
+        to: Value,
+    },
     /// An element of a list, or a field, is left out.
-    Remove { root: Root, pointer: String, key: Key },
+    Remove {
+        root: Root,
+        pointer: String,
+        key: Key,
+    },
     /// Two elements or fields are exchanged.
-    Exchange { kind: MutantKind, root: Root, pointer: String, first: Key, second: Key },
+    Exchange {
+        kind: MutantKind,
+        root: Root,
+        pointer: String,
+        first: Key,
+        second: Key,
+    },
     /// An element is there twice.
-    Repeat { root: Root, pointer: String, at: usize },
-    DropFact { at: usize, subject: String },
-    DropArtifact { at: usize, path: String },
-    SwapFacts { first: usize, second: usize, subjects: (String, String) },
-    InventFact { like: usize, subject: String },
+    Repeat {
+        root: Root,
+        pointer: String,
+        at: usize,
+    },
+    DropFact {
+        at: usize,
+        subject: String,
+    },
+    DropArtifact {
+        at: usize,
+        path: String,
+    },
+    SwapFacts {
+        first: usize,
+        second: usize,
+        subjects: (String, String),
+    },
+    InventFact {
+        like: usize,
+        subject: String,
+    },
 }
 
 /// A place in a list or an object.
@@ -76,7 +109,7 @@ impl Edit {
     pub(super) fn describe(&self) -> String {
         match self {
             Edit::Set { root, pointer, from, to, .. } => {
-                let short = |value: &Value| crate::accept::excerpt(&value.to_string());
+                let short = |value: &Value| crate::text::excerpt(&value.to_string());
                 format!("{}{pointer}: {} instead of {}", root.pointer(), short(to), short(from))
             }
             Edit::Remove { root, pointer, key } => format!("{}{pointer}/{key}: left out", root.pointer()),
@@ -141,7 +174,9 @@ fn exchange(place: Option<&mut Value>, first: &Key, second: &Key) {
     match (place, first, second) {
         (Some(Value::Array(list)), Key::Index(first), Key::Index(second)) => list.swap(*first, *second),
         (Some(Value::Object(map)), Key::Name(first), Key::Name(second)) => {
-            let (Some(one), Some(other)) = (map.get(first).cloned(), map.get(second).cloned()) else { return };
+            let (Some(one), Some(other)) = (map.get(first).cloned(), map.get(second).cloned()) else {
+                return;
+            };
             map.insert(first.clone(), other);
             map.insert(second.clone(), one);
         }

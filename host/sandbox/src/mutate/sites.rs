@@ -19,7 +19,11 @@ pub(super) fn edits(outcome: &Outcome) -> Vec<Edit> {
         let mut later = outcome.facts.iter().enumerate().skip(at + 1);
         let other = later.find(|(_, other)| other.kind == fact.kind && other.content != fact.content);
         if let Some((second, other)) = other {
-            edits.push(Edit::SwapFacts { first: at, second, subjects: (fact.subject.clone(), other.subject.clone()) });
+            edits.push(Edit::SwapFacts {
+                first: at,
+                second,
+                subjects: (fact.subject.clone(), other.subject.clone()),
+            });
         }
     }
     let artifacts = outcome.artifacts.iter().enumerate();
@@ -39,7 +43,9 @@ fn of_value(root: Root, value: &Value, pointer: String, edits: &mut Vec<Edit>) {
     match value {
         Value::Null => {}
         Value::Bool(truth) => edits.push(set(MutantKind::Value, root, &pointer, value, json!(!truth))),
-        Value::String(text) => edits.push(set(MutantKind::Value, root, &pointer, value, json!(other_text(text)))),
+        Value::String(text) => {
+            edits.push(set(MutantKind::Value, root, &pointer, value, json!(other_text(text))))
+        }
         Value::Number(number) => of_number(root, value, number, &pointer, edits),
         Value::Array(list) => of_list(root, list, &pointer, edits),
         Value::Object(map) => {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use checkrein_contract::cases::{Case, Expect};
-use checkrein_contract::interface::{Body, Call, Outcome, Subgoal, Submission};
+use checkrein_contract::interface::{Body, Call, Outcome, Subgoal, Submission, Verdict};
 use checkrein_contract::manifest::Kind;
 use checkrein_contract::port::{End, Execution, Setting, Tree};
 use tempfile::TempDir;
@@ -38,8 +38,13 @@ impl Accepted {
 }
 
 /// Plays a case. Gives the outcome if it is one that was accepted, or what differs.
-pub(super) async fn run_case(host: &Host, component: &Arc<Component>, case: &Case) -> Result<Option<Accepted>, String> {
-    let folders = files(&host.scratch, case).map_err(|error| format!("its files cannot be written: {error}"))?;
+pub(super) async fn run_case(
+    host: &Host,
+    component: &Arc<Component>,
+    case: &Case,
+) -> Result<Option<Accepted>, String> {
+    let folders =
+        files(&host.scratch, case).map_err(|error| format!("its files cannot be written: {error}"))?;
     let mut setting = trial_setting(component.digest, component.trial_limits());
     setting.input = Some(folders.path().join("in"));
     setting.artifacts = Some(folders.path().join("artifacts"));
@@ -51,11 +56,16 @@ pub(super) async fn run_case(host: &Host, component: &Arc<Component>, case: &Cas
             (given.skill.clone(), given.version.clone(), given.outcome.clone())
         }
         None => {
-            let Some(Execution { result: Ok(outcome), artifacts }) = call(host, component, case, &setting).await? else {
+            let Some(Execution { result: Ok(outcome), artifacts }) =
+                call(host, component, case, &setting).await?
+            else {
                 return Ok(None);
             };
             let stored: Vec<_> = artifacts.into_iter().map(|file| (file.path, file.digest)).collect();
-            let work = host.blobs.tree(&stored).map_err(|error| format!("its artifacts cannot be read back: {error}"))?;
+            let work = host
+                .blobs
+                .tree(&stored)
+                .map_err(|error| format!("its artifacts cannot be read back: {error}"))?;
             setting.work = Some(work.path().to_owned());
             tree = Some(work);
             (component.manifest.name.clone(), component.manifest.version.clone(), outcome)
@@ -63,7 +73,8 @@ pub(super) async fn run_case(host: &Host, component: &Arc<Component>, case: &Cas
     };
     let body = Body::Performed { call: call_of(case), outcome: outcome.clone() };
     let subgoal = subgoal_of(case);
-    let asked = Submission { skill, version, subgoal, body, inputs: Vec::new(), settings: case.settings.clone() };
+    let asked =
+        Submission { skill, version, subgoal, body, inputs: Vec::new(), settings: case.settings.clone() };
     let accepted = verify(host, component, case, &setting, asked.clone()).await?;
     let case = case.name.clone();
     Ok(accepted.then_some(Accepted { case, outcome, setting, asked, _folders: folders, _work: tree }))
@@ -96,8 +107,12 @@ async fn call(
             failure.kind.as_str(),
             failure.message
         )),
-        (Expect::Failure(kind), Ok(_)) => Err(format!("`{}` was expected, and there is an outcome", kind.as_str())),
-        (Expect::Accepted | Expect::Rejected, _) => Err("a verdict is expected of no `submission`".to_owned()),
+        (Expect::Failure(kind), Ok(_)) => {
+            Err(format!("`{}` was expected, and there is an outcome", kind.as_str()))
+        }
+        (Expect::Accepted | Expect::Rejected, _) => {
+            Err("a verdict is expected of no `submission`".to_owned())
+        }
     }
 }
 
@@ -110,27 +125,31 @@ async fn verify(
     submission: Submission,
 ) -> Result<bool, String> {
     let ran = run(host, component, setting.clone(), Verify(submission)).await;
-    let verdict = match ran.end {
-        End::Returned(Ok(verdict)) => verdict,
-        End::Returned(Err(failure)) if case.expect == Expect::Failure(failure.kind) => return Ok(false),
-        End::Returned(Err(failure)) => {
-            return Err(format!("the verification could not judge (`{}`): {}", failure.kind.as_str(), failure.message));
-        }
+    let judged = match ran.end {
+        End::Returned(judged) => judged,
         end => return Err(format!("the verification: {}", describe(&end))),
     };
-    if let (Some(_), Expect::Failure(kind)) = (&case.given, &case.expect) {
-        return Err(format!("`{}` was expected of the verification, and it judged", kind.as_str()));
-    }
-    match (case.expect == Expect::Rejected, verdict.rejects()) {
-        (false, false) => Ok(true),
-        (true, true) => Ok(false),
-        (true, false) => Err("the verification accepts what the case says is wrong".to_owned()),
-        (false, true) => {
-            let findings: Vec<String> =
-                verdict.findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
-            Err(format!("the verification rejects it: {}", findings.join("; ")))
+    match (&case.expect, judged) {
+        (Expect::Outcome | Expect::Accepted, Ok(verdict)) if !verdict.rejects() => Ok(true),
+        (Expect::Rejected, Ok(verdict)) if verdict.rejects() => Ok(false),
+        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => Ok(false),
+        (Expect::Failure(kind), Ok(_)) => {
+            Err(format!("`{}` was expected of the verification, and it judged", kind.as_str()))
         }
+        (_, Err(failure)) => Err(format!(
+            "the verification could not judge (`{}`): {}",
+            failure.kind.as_str(),
+            failure.message
+        )),
+        (Expect::Rejected, Ok(_)) => Err("the verification accepts what the case says is wrong".to_owned()),
+        (Expect::Outcome | Expect::Accepted, Ok(verdict)) => Err(rejection(&verdict)),
     }
+}
+
+fn rejection(verdict: &Verdict) -> String {
+    let findings: Vec<String> =
+        verdict.findings.iter().map(|finding| format!("{}: {}", finding.rule, finding.message)).collect();
+    format!("the verification rejects it: {}", findings.join("; "))
 }
 
 /// How an invocation ended that did not return.

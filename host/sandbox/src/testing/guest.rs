@@ -119,7 +119,8 @@ impl Guest {
 
     /// The executor returns one fact with this subject and content.
     pub(crate) fn returns_fact(&mut self, subject: &str, content: &str) {
-        let (subject, content, kind) = (self.image.text(subject), self.image.text(content), self.image.text("k"));
+        let (subject, content, kind) =
+            (self.image.text(subject), self.image.text(content), self.image.text("k"));
         let fact = [subject[0], subject[1], kind[0], kind[1], content[0], content[1], 0, 0, 0, 0, 0];
         let list = self.image.words(&fact);
         let null = self.image.text("null");
@@ -135,9 +136,8 @@ impl Guest {
 
     fn rejecting(&mut self) -> u32 {
         let (rule, one, two) = (self.image.text("rule"), self.image.text("1"), self.image.text("2"));
-        let finding = [
-            rule[0], rule[1], 0, rule[0], rule[1], one[0], one[1], two[0], two[1], 0, 0, 0, 0, 0, 0,
-        ];
+        let finding =
+            [rule[0], rule[1], 0, rule[0], rule[1], one[0], one[1], two[0], two[1], 0, 0, 0, 0, 0, 0];
         let finding = self.image.words(&finding);
         self.image.words(&[0, 0, 0, finding, 1])
     }
@@ -182,7 +182,8 @@ impl Guest {
 
     /// `checkrein:skill/log`, as `$write` with level, pointer and length.
     pub(crate) fn import_log(&mut self) {
-        let types = "(type $l (enum \"debug\" \"info\" \"warn\" \"error\")) (export \"level\" (type $level (eq $l)))
+        let types =
+            "(type $l (enum \"debug\" \"info\" \"warn\" \"error\")) (export \"level\" (type $level (eq $l)))
             (export \"write\" (func (param \"level\" $level) (param \"message\" string)))";
         self.import("checkrein:skill/log@0.1.0", types, "write", "(param i32 i32 i32)");
     }
@@ -196,7 +197,20 @@ impl Guest {
     /// The component as text. Memory and realloc are a module of their own, so that imports can
     /// be lowered before the module that calls them is there.
     pub(crate) fn text(&self) -> String {
-        let Guest { assess, execute, verify, recover, start, core, imports, with, exports, memory, version, .. } = self;
+        let Guest {
+            assess,
+            execute,
+            verify,
+            recover,
+            start,
+            core,
+            imports,
+            with,
+            exports,
+            memory,
+            version,
+            ..
+        } = self;
         let Guest { realloc, post_return, .. } = self;
         let data = self.image.data();
         let heap = 131_072;

@@ -49,30 +49,18 @@ pub(super) fn fit(variances: &[f64], df: f64) -> Result<Prior, Fault> {
     let floor = 1e-5 * median;
     let count = variances.len() as f64;
     let centred = digamma(df / 2.0) - (df / 2.0).ln();
-    let logs: Vec<f64> = variances
-        .iter()
-        .map(|variance| variance.max(floor).ln() - centred)
-        .collect();
+    let logs: Vec<f64> =
+        variances.iter().map(|variance| variance.max(floor).ln() - centred).collect();
     let mean = logs.iter().sum::<f64>() / count;
     let spread = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (count - 1.0);
     let excess = spread - trigamma(df / 2.0);
     if excess > 0.0 {
         let half = trigamma_inverse(excess);
-        Ok(Prior {
-            df: 2.0 * half,
-            variance: (mean + digamma(half) - half.ln()).exp(),
-        })
+        Ok(Prior { df: 2.0 * half, variance: (mean + digamma(half) - half.ln()).exp() })
     } else {
         // The variances differ no more than one variance would let them: pool them.
-        let pooled = variances
-            .iter()
-            .map(|variance| variance.max(floor))
-            .sum::<f64>()
-            / count;
-        Ok(Prior {
-            df: f64::INFINITY,
-            variance: pooled,
-        })
+        let pooled = variances.iter().map(|variance| variance.max(floor)).sum::<f64>() / count;
+        Ok(Prior { df: f64::INFINITY, variance: pooled })
     }
 }
 

@@ -36,19 +36,12 @@ impl Annotation {
         let rows = lines::read(path, bytes)?;
         let header = &rows[0];
         let column = |name: &str| {
-            header
-                .cells
-                .iter()
-                .position(|cell| cell == name)
-                .ok_or_else(|| {
-                    Failure::invalid_args(format!(
-                        "`{path}`, row {}: no column `{name}`",
-                        header.line
-                    ))
+            header.cells.iter().position(|cell| cell == name).ok_or_else(|| {
+                Failure::invalid_args(format!("`{path}`, row {}: no column `{name}`", header.line))
                     .with_evidence(
                         json!({ "file": path, "row": header.line, "columns": header.cells }),
                     )
-                })
+            })
         };
         let (name_at, group_at) = (column(columns[0])?, column(columns[1])?);
         let mut samples: Vec<Sample> = Vec::new();
@@ -66,17 +59,9 @@ impl Annotation {
             let name = full.strip_suffix(suffix).unwrap_or(full).to_owned();
             if samples.iter().any(|sample| sample.name == name) {
                 let what = format!("sample `{name}` again");
-                return Err(fault(
-                    path,
-                    row.line,
-                    Some(&format!("`{}`", columns[0])),
-                    what,
-                ));
+                return Err(fault(path, row.line, Some(&format!("`{}`", columns[0])), what));
             }
-            samples.push(Sample {
-                name,
-                group: group.to_owned(),
-            });
+            samples.push(Sample { name, group: group.to_owned() });
         }
         Ok(Self { samples })
     }
@@ -94,28 +79,11 @@ mod tests {
         assert_eq!(annotation.samples[0].name, "t1");
         assert_eq!(annotation.samples[0].group, "treated");
         let failure = read(["sample", "condition"], "").expect_err("no such column");
-        assert!(
-            failure.message.contains("row 1: no column `sample`"),
-            "{failure}"
-        );
+        assert!(failure.message.contains("row 1: no column `sample`"), "{failure}");
         let failure = Annotation::read("/in/a", b"file,condition\nx,\n", ["file", "condition"], "");
-        assert!(
-            failure
-                .expect_err("empty")
-                .message
-                .contains("row 2, column `condition`")
-        );
-        let failure = Annotation::read(
-            "/in/a",
-            b"file,condition\nx,a\nxfb,b\n",
-            ["file", "condition"],
-            "fb",
-        );
-        assert!(
-            failure
-                .expect_err("twice")
-                .message
-                .contains("row 3, column `file`")
-        );
+        assert!(failure.expect_err("empty").message.contains("row 2, column `condition`"));
+        let failure =
+            Annotation::read("/in/a", b"file,condition\nx,a\nxfb,b\n", ["file", "condition"], "fb");
+        assert!(failure.expect_err("twice").message.contains("row 3, column `file`"));
     }
 }

@@ -31,11 +31,7 @@ impl Counts {
         let rows = lines::read(path, bytes)?;
         let samples = rows[0].cells[1..].to_vec();
         check_samples(path, &rows[0], &samples)?;
-        let mut counts = Self {
-            samples,
-            genes: Vec::new(),
-            rows: Vec::new(),
-        };
+        let mut counts = Self { samples, genes: Vec::new(), rows: Vec::new() };
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for row in &rows[1..] {
             let gene = row.cells[0].as_str();
@@ -48,9 +44,7 @@ impl Counts {
             counts.rows.push(counts.parse(path, row)?);
         }
         if counts.genes.is_empty() {
-            return Err(Failure::invalid_args(format!(
-                "`{path}` has a header and no genes"
-            )));
+            return Err(Failure::invalid_args(format!("`{path}` has a header and no genes")));
         }
         counts.check_libraries(path)?;
         Ok(counts)
@@ -72,11 +66,7 @@ impl Counts {
         let parse = |(sample, cell): (&String, &String)| {
             count(cell).map_err(|what| fault(path, row.line, Some(&format!("`{sample}`")), what))
         };
-        self.samples
-            .iter()
-            .zip(&row.cells[1..])
-            .map(parse)
-            .collect()
+        self.samples.iter().zip(&row.cells[1..]).map(parse).collect()
     }
 
     fn check_libraries(&self, path: &str) -> Result<(), Failure> {
@@ -153,9 +143,9 @@ fn count(cell: &str) -> Result<f64, String> {
         _ if cell.is_empty() => Err("no count: the cell is empty".into()),
         Ok(number) if !number.is_finite() => Err(format!("`{cell}` is no count")),
         Ok(number) if number < 0.0 => Err(format!("`{cell}` is negative, and counts are not")),
-        Ok(number) if number.fract() != 0.0 => Err(format!(
-            "`{cell}` is no whole number: raw counts are needed, not normalised ones"
-        )),
+        Ok(number) if number.fract() != 0.0 => {
+            Err(format!("`{cell}` is no whole number: raw counts are needed, not normalised ones"))
+        }
         Ok(number) if number > MOST as f64 => Err(format!("`{cell}` is too large for a count")),
         // Not −0: it would come out as a negative zero.
         Ok(number) => Ok(number.abs()),
@@ -172,10 +162,7 @@ mod tests {
         let plain = Counts::read("/in/c", b"gene\ta\tb\ng1\t1\t2\ng2\t3\t4\n").expect("plain");
         assert_eq!(plain.libraries(), [4.0, 6.0]);
         let dressed = "\u{feff}\"gene\",\"a\",\"b\"\r\n\"g1\",\"1\",2\r\ng2,3.0,4e0\r\n";
-        assert_eq!(
-            Counts::read("/in/c", dressed.as_bytes()).expect("dressed"),
-            plain
-        );
+        assert_eq!(Counts::read("/in/c", dressed.as_bytes()).expect("dressed"), plain);
     }
 
     #[test]
@@ -188,18 +175,12 @@ mod tests {
             ("g,a,b\ng1,1,2\ng2,0.5,2\n", ["row 3, column `a`", "whole"]),
             ("g,a,b\ng1,1,NaN\n", ["row 2, column `b`", "no count"]),
             ("g,a,b\ng1,1,2\ng1,3,4\n", ["row 3, column g", "again"]),
-            (
-                "g,a,b\ng1,0,2\ng2,0,4\n",
-                ["column `a`", "every count is 0"],
-            ),
+            ("g,a,b\ng1,0,2\ng2,0,4\n", ["column `a`", "every count is 0"]),
             ("g,a,a\ng1,1,2\n", ["row 1, column `a`", "again"]),
             ("g,a,b\n-g/1,1,2\n", ["row 2", "gene id"]),
             ("g\ng1\n", ["row 1", "one column"]),
             ("g,a,b\n", ["no genes", "header"]),
-            (
-                "g,a\ng1,99999999999999999999\n",
-                ["row 2, column `a`", "too large"],
-            ),
+            ("g,a\ng1,99999999999999999999\n", ["row 2, column `a`", "too large"]),
         ] {
             let failure = Counts::read("/in/c", text.as_bytes()).expect_err(text);
             for part in parts {

@@ -19,16 +19,8 @@ pub(crate) struct Row {
 /// header.
 pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Vec<Row>, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()]
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
-        fault(
-            path,
-            line,
-            None,
-            format!("not UTF-8 at byte {}", error.valid_up_to()),
-        )
+        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
+        fault(path, line, None, format!("not UTF-8 at byte {}", error.valid_up_to()))
     })?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rows = split(path, text, delimiter(text))?;
@@ -41,12 +33,7 @@ pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Vec<Row>, Failure> {
         if row.cells.len() != width {
             let message = format!("{} cells where the header has {width}", row.cells.len());
             let column = row.cells.len().min(width) + 1;
-            return Err(fault(
-                path,
-                row.line,
-                Some(&format!("number {column}")),
-                message,
-            ));
+            return Err(fault(path, row.line, Some(&format!("number {column}")), message));
         }
     }
     Ok(rows)
@@ -60,10 +47,8 @@ pub(crate) fn fault(
     what: impl Into<String>,
 ) -> Failure {
     let what = what.into();
-    let place = column.map_or_else(
-        || format!("row {line}"),
-        |name| format!("row {line}, column {name}"),
-    );
+    let place =
+        column.map_or_else(|| format!("row {line}"), |name| format!("row {line}, column {name}"));
     Failure::invalid_args(format!("`{path}`, {place}: {what}"))
         .with_evidence(json!({ "file": path, "row": line, "column": column, "found": what }))
 }
@@ -82,11 +67,7 @@ fn delimiter(text: &str) -> char {
 
 fn split(path: &str, text: &str, delimiter: char) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    let mut reader = Reader {
-        chars: text.chars().peekable(),
-        line: 1,
-        delimiter,
-    };
+    let mut reader = Reader { chars: text.chars().peekable(), line: 1, delimiter };
     while let Some(row) = reader.row(path)? {
         if row.cells.len() > 1 || !row.cells[0].is_empty() {
             rows.push(row);
@@ -109,11 +90,8 @@ impl Reader<'_> {
         let start = self.line;
         let mut cells = Vec::new();
         loop {
-            let cell = if self.chars.peek() == Some(&'"') {
-                self.quoted(path)?
-            } else {
-                self.plain()
-            };
+            let cell =
+                if self.chars.peek() == Some(&'"') { self.quoted(path)? } else { self.plain() };
             cells.push(cell);
             match self.chars.next() {
                 Some(c) if c == self.delimiter => {}
@@ -139,9 +117,7 @@ impl Reader<'_> {
 
     fn plain(&mut self) -> String {
         let mut cell = String::new();
-        while let Some(c) = self
-            .chars
-            .next_if(|c| *c != self.delimiter && *c != '\n' && *c != '\r')
+        while let Some(c) = self.chars.next_if(|c| *c != self.delimiter && *c != '\n' && *c != '\r')
         {
             cell.push(c);
         }
@@ -174,11 +150,7 @@ mod tests {
     use super::*;
 
     fn cells(text: &str) -> Vec<Vec<String>> {
-        read("/in/x", text.as_bytes())
-            .expect("readable")
-            .into_iter()
-            .map(|row| row.cells)
-            .collect()
+        read("/in/x", text.as_bytes()).expect("readable").into_iter().map(|row| row.cells).collect()
     }
 
     #[test]

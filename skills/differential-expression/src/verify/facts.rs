@@ -58,10 +58,8 @@ fn check_frame(n: usize, fact: &DraftFact, args: &Args, verdict: &mut Verdict) {
 
 fn check_content(n: usize, fact: &DraftFact, expected: Option<Value>, verdict: &mut Verdict) {
     let Some(expected) = expected else {
-        let message = format!(
-            "`{}` has no row with q below alpha, or is there twice",
-            fact.subject
-        );
+        let message =
+            format!("`{}` has no row with q below alpha, or is there twice", fact.subject);
         let actual = &fact.content;
         verdict.finding(
             Finding::error("invented", message, "no such fact", actual).at(format!("/facts/{n}")),
@@ -69,13 +67,7 @@ fn check_content(n: usize, fact: &DraftFact, expected: Option<Value>, verdict: &
         return;
     };
     let message = format!("`{}` is not what {} says", fact.subject, report::TABLE);
-    verdict.equal(
-        "fact",
-        message,
-        &expected,
-        &fact.content,
-        format!("/facts/{n}/content"),
-    );
+    verdict.equal("fact", message, &expected, &fact.content, format!("/facts/{n}/content"));
 }
 
 /// The prior's degrees of freedom and the residual ones make up those of the test.
@@ -93,10 +85,7 @@ fn check_prior(n: usize, fact: &DraftFact, outcome: &Outcome, verdict: &mut Verd
     }
     let count = |key: &str| outcome.content[key].as_f64().unwrap_or(f64::NAN);
     let residual = count("treated_samples") + count("control_samples") - 2.0;
-    let most = residual
-        * outcome.content["summary"]["kept"]
-            .as_f64()
-            .unwrap_or(f64::NAN);
+    let most = residual * outcome.content["summary"]["kept"].as_f64().unwrap_or(f64::NAN);
     let expected = (residual + prior.df.unwrap_or(f64::INFINITY)).min(most);
     let actual = count("total_df");
     if !Comparison::within(super::TOLERANCE).agree(expected, actual) {
@@ -119,11 +108,5 @@ fn check_missing(mut missing: Vec<String>, outcome: &Outcome, verdict: &mut Verd
 fn check_summary(summary: &Summary, outcome: &Outcome, verdict: &mut Verdict) {
     let actual = outcome.content["summary"].clone();
     let message = "the content's summary is not what the table says";
-    verdict.equal(
-        "summary",
-        message,
-        &json!(summary),
-        &actual,
-        "/content/summary",
-    );
+    verdict.equal("summary", message, &json!(summary), &actual, "/content/summary");
 }

@@ -35,12 +35,9 @@ fn parse_row(line: &str) -> Option<Gene> {
     let number = |cell: &&str| cell.parse::<f64>().ok().filter(|number| number.is_finite());
     let welch = match welch {
         ["", "", "", ""] => None,
-        [t, df, p, q] => Some(Welch {
-            t: number(t)?,
-            df: number(df)?,
-            p: number(p)?,
-            q: number(q)?,
-        }),
+        [t, df, p, q] => {
+            Some(Welch { t: number(t)?, df: number(df)?, p: number(p)?, q: number(q)? })
+        }
         _ => return None,
     };
     Some(Gene {
@@ -72,21 +69,15 @@ pub(super) fn check(
     check_p(genes, total_df, &mut comparison, verdict);
     check_q(genes, &mut comparison, verdict);
     if verdict.findings.len() == before {
-        let note = format!(
-            "{} rows in order, p from t and q from p: {}",
-            genes.len(),
-            comparison.note()
-        );
+        let note =
+            format!("{} rows in order, p from t and q from p: {}", genes.len(), comparison.note());
         verdict.check("table", [report::TABLE], note);
     }
     Ok(())
 }
 
 fn check_order(genes: &[Gene], verdict: &mut Verdict) {
-    if let Some(pair) = genes
-        .windows(2)
-        .find(|pair| by_p_then_id(&pair[0], &pair[1]).is_ge())
-    {
+    if let Some(pair) = genes.windows(2).find(|pair| by_p_then_id(&pair[0], &pair[1]).is_ge()) {
         let message = format!(
             "rows `{}` and `{}` are not in the order of p and gene",
             pair[0].id, pair[1].id
@@ -103,22 +94,15 @@ fn check_ranges(gene: &Gene, verdict: &mut Verdict) {
         shares.extend([test.p, test.q]);
         signs.push(test.t);
     }
-    if let Some(share) = shares
-        .into_iter()
-        .find(|share| !(0.0..=1.0).contains(share))
-    {
+    if let Some(share) = shares.into_iter().find(|share| !(0.0..=1.0).contains(share)) {
         let message = format!("gene `{}` has a p or q out of range", gene.id);
         verdict.finding(Finding::error("range", message, "0 to 1", share).at(report::TABLE));
     }
     let change = gene.log2_fold_change;
-    if let Some(t) = signs
-        .into_iter()
-        .find(|t| t * change < 0.0 || (*t == 0.0) != (change == 0.0))
+    if let Some(t) = signs.into_iter().find(|t| t * change < 0.0 || (*t == 0.0) != (change == 0.0))
     {
-        let message = format!(
-            "gene `{}` has a t whose sign is not that of its fold change",
-            gene.id
-        );
+        let message =
+            format!("gene `{}` has a t whose sign is not that of its fold change", gene.id);
         verdict.finding(
             Finding::error("fold-change-sign", message, change.signum(), t).at(report::TABLE),
         );
@@ -140,10 +124,8 @@ fn check_p(genes: &[Gene], total_df: f64, comparison: &mut Comparison, verdict: 
 }
 
 fn check_q(genes: &[Gene], comparison: &mut Comparison, verdict: &mut Verdict) {
-    let moderated: Vec<(&str, f64, f64)> = genes
-        .iter()
-        .map(|gene| (gene.id.as_str(), gene.p, gene.q))
-        .collect();
+    let moderated: Vec<(&str, f64, f64)> =
+        genes.iter().map(|gene| (gene.id.as_str(), gene.p, gene.q)).collect();
     let welch: Vec<(&str, f64, f64)> = genes
         .iter()
         .filter_map(|gene| gene.welch.map(|test| (gene.id.as_str(), test.p, test.q)))

@@ -146,14 +146,8 @@ pub fn run_cases<T: Skill>(text: &str) -> f64 {
 #[must_use]
 pub fn run_verifier_cases<T: Verifier>(text: &str) -> f64 {
     let judge = |case: &Case, outcome: &Outcome| {
-        let skill = case
-            .submission
-            .as_ref()
-            .map_or("", |origin| origin.skill.as_str());
-        T::verify(&with_settings(
-            submission(skill, case.args.clone(), outcome.clone()),
-            case,
-        ))
+        let skill = case.submission.as_ref().map_or("", |origin| origin.skill.as_str());
+        T::verify(&with_settings(submission(skill, case.args.clone(), outcome.clone()), case))
     };
     let execute = |case: &Case| panic!("{}: a verifier has no executor", case.name);
     run(text, &execute, &judge)
@@ -176,10 +170,7 @@ fn run(text: &str, execute: &dyn Fn(&Case) -> Result<Outcome, Failure>, judge: &
         };
         if check_verdict(&case, &outcome, judge) {
             let all = mutants(&outcome, &world);
-            caught += all
-                .iter()
-                .filter(|mutant| mutant.is_caught(&world, &case, judge))
-                .count();
+            caught += all.iter().filter(|mutant| mutant.is_caught(&world, &case, judge)).count();
             made += all.len();
         }
     }
@@ -199,10 +190,7 @@ fn check_verdict(case: &Case, outcome: &Outcome, judge: &Judge<'_>) -> bool {
     let expected = match case.expect.as_str() {
         "outcome" | "accepted" => true,
         "rejected" => false,
-        other => panic!(
-            "{}: expected {other}, and it was judged: {verdict:?}",
-            case.name
-        ),
+        other => panic!("{}: expected {other}, and it was judged: {verdict:?}", case.name),
     };
     assert_eq!(accepted, expected, "{}: {verdict:#?}", case.name);
     accepted
@@ -210,30 +198,16 @@ fn check_verdict(case: &Case, outcome: &Outcome, judge: &Judge<'_>) -> bool {
 
 /// As the gateway has it: no error, and everything named in a check.
 pub(super) fn accepts(verdict: &Verdict, outcome: &Outcome) -> bool {
-    let named: std::collections::BTreeSet<&str> = verdict
-        .checks
-        .iter()
-        .flat_map(|check| &check.about)
-        .map(String::as_str)
-        .collect();
+    let named: std::collections::BTreeSet<&str> =
+        verdict.checks.iter().flat_map(|check| &check.about).map(String::as_str).collect();
     !verdict.rejects()
-        && outcome
-            .facts
-            .iter()
-            .all(|fact| named.contains(fact.subject.as_str()))
-        && outcome
-            .artifacts
-            .iter()
-            .all(|artifact| named.contains(artifact.path.as_str()))
+        && outcome.facts.iter().all(|fact| named.contains(fact.subject.as_str()))
+        && outcome.artifacts.iter().all(|artifact| named.contains(artifact.path.as_str()))
 }
 
 fn world_of(case: &Case) -> World {
     let world = World::new();
-    let folders = [
-        ("/in", &case.inputs),
-        ("/artifacts", &case.artifacts),
-        ("/work", &case.work),
-    ];
+    let folders = [("/in", &case.inputs), ("/artifacts", &case.artifacts), ("/work", &case.work)];
     for (folder, files) in folders {
         for (name, text) in files {
             world.write(&format!("{folder}/{name}"), text);

@@ -34,11 +34,7 @@ impl Mutant {
 /// The caught share of what was made, 0 if nothing was.
 #[must_use]
 pub fn share_caught(caught: usize, made: usize) -> f64 {
-    if made == 0 {
-        0.0
-    } else {
-        caught as f64 / made as f64
-    }
+    if made == 0 { 0.0 } else { caught as f64 / made as f64 }
 }
 
 /// Changes of each fact (a value, a sign), of the list (dropped, doubled under another name,
@@ -88,11 +84,7 @@ fn change_fact(outcome: &Outcome, at: usize, all: &mut Vec<Mutant>) {
 fn change_list(outcome: &Outcome, at: usize, all: &mut Vec<Mutant>) {
     let subject = outcome.facts[at].subject.clone();
     let mut push = |name: &str, outcome: Outcome| {
-        all.push(Mutant {
-            name: format!("{subject}: {name}"),
-            outcome,
-            file: None,
-        });
+        all.push(Mutant { name: format!("{subject}: {name}"), outcome, file: None });
     };
     let mut dropped = outcome.clone();
     dropped.facts.remove(at);
@@ -153,10 +145,7 @@ fn changed_texts(text: &str) -> Vec<(&'static str, String)> {
     let lines: Vec<&str> = text.lines().collect();
     let mut all = Vec::new();
     if lines.len() > 1 {
-        all.push((
-            "last line dropped",
-            lines[..lines.len() - 1].join("\n") + "\n",
-        ));
+        all.push(("last line dropped", lines[..lines.len() - 1].join("\n") + "\n"));
     }
     if let Some(at) = text.rfind(|c: char| ('1'..='8').contains(&c)) {
         let digit = text.as_bytes()[at] + 1;

@@ -76,11 +76,8 @@ impl Input {
         let groups = groups(request)?;
         let samples = &table[0][1..];
         let of = |group: &str| -> Vec<usize> {
-            let belongs = |at: &usize| {
-                groups
-                    .get(&samples[*at])
-                    .is_some_and(|found| found == group)
-            };
+            let belongs =
+                |at: &usize| groups.get(&samples[*at]).is_some_and(|found| found == group);
             (0..samples.len()).filter(belongs).collect()
         };
         let (treated, control) = (of(&request.treated), of(&request.control));
@@ -92,19 +89,16 @@ impl Input {
                 "samples and groups do not join, so there is nothing to compare with",
             ));
         }
-        let genes = table[1..]
-            .iter()
-            .map(|row| parse_row(request, row))
-            .collect::<Result<Vec<_>, _>>()?;
+        let genes =
+            table[1..].iter().map(|row| parse_row(request, row)).collect::<Result<Vec<_>, _>>()?;
         if genes.iter().map(|(id, _)| id).collect::<HashSet<_>>().len() != genes.len() {
             return Err(Failure::invalid_args(format!(
                 "`{}`: a gene is there twice",
                 request.counts
             )));
         }
-        let libraries: Vec<u64> = (0..samples.len())
-            .map(|at| genes.iter().map(|(_, row)| row[at]).sum())
-            .collect();
+        let libraries: Vec<u64> =
+            (0..samples.len()).map(|at| genes.iter().map(|(_, row)| row[at]).sum()).collect();
         if libraries.contains(&0) {
             return Err(Failure::invalid_args(format!(
                 "`{}`: a sample of all zeros",
@@ -112,101 +106,57 @@ impl Input {
             )));
         }
         let (min_cpm, min_samples) = (request.min_cpm, request.min_samples);
-        Ok(Self {
-            tested: genes.len(),
-            treated,
-            control,
-            genes,
-            libraries,
-            min_cpm,
-            min_samples,
-        })
+        Ok(Self { tested: genes.len(), treated, control, genes, libraries, min_cpm, min_samples })
     }
 
     /// Log-CPM of treated and control samples, of each gene that passes the filter.
     pub fn kept(&self) -> impl Iterator<Item = (&str, Vec<f64>, Vec<f64>)> {
-        self.genes
-            .iter()
-            .filter(|(_, row)| self.passes(row))
-            .map(|(id, row)| {
-                (
-                    id.as_str(),
-                    self.log_cpm(row, &self.treated),
-                    self.log_cpm(row, &self.control),
-                )
-            })
+        self.genes.iter().filter(|(_, row)| self.passes(row)).map(|(id, row)| {
+            (id.as_str(), self.log_cpm(row, &self.treated), self.log_cpm(row, &self.control))
+        })
     }
 
     fn passes(&self, row: &[u64]) -> bool {
         let over =
             |at: &&usize| row[**at] as f64 / self.libraries[**at] as f64 * 1e6 > self.min_cpm;
-        self.treated
-            .iter()
-            .chain(&self.control)
-            .filter(over)
-            .count()
-            >= self.min_samples
+        self.treated.iter().chain(&self.control).filter(over).count() >= self.min_samples
     }
 
     fn log_cpm(&self, row: &[u64], columns: &[usize]) -> Vec<f64> {
         let ln = |at: &usize| {
             (1e6_f64).ln() + (row[*at] as f64 + 0.5).ln() - (self.libraries[*at] as f64 + 1.0).ln()
         };
-        columns
-            .iter()
-            .map(|at| ln(at) / std::f64::consts::LN_2)
-            .collect()
+        columns.iter().map(|at| ln(at) / std::f64::consts::LN_2).collect()
     }
 }
 
 fn load(path: &str) -> Result<Grid, Failure> {
     let text = files::read_text(path)?;
     let width = |delimiter: &u8| csv::even_width(&text, *delimiter).unwrap_or(0);
-    let widest = [b'\t', b',', b';']
-        .into_iter()
-        .max_by_key(width)
-        .unwrap_or(b'\t');
+    let widest = [b'\t', b',', b';'].into_iter().max_by_key(width).unwrap_or(b'\t');
     csv::grid(path, &text, widest)
 }
 
 fn groups(request: &Request) -> Result<HashMap<String, String>, Failure> {
     let table = load(&request.annotation)?;
     let column = |name: &String| {
-        table[0]
-            .iter()
-            .position(|cell| cell == name)
-            .ok_or_else(|| {
-                Failure::invalid_args(format!("`{}` has no column `{name}`", request.annotation))
-            })
+        table[0].iter().position(|cell| cell == name).ok_or_else(|| {
+            Failure::invalid_args(format!("`{}` has no column `{name}`", request.annotation))
+        })
     };
-    let (sample, group) = (
-        column(&request.sample_column)?,
-        column(&request.group_column)?,
-    );
+    let (sample, group) = (column(&request.sample_column)?, column(&request.group_column)?);
     let name = |row: &Vec<String>| {
-        row[sample]
-            .strip_suffix(request.strip_suffix.as_str())
-            .unwrap_or(&row[sample])
-            .to_owned()
+        row[sample].strip_suffix(request.strip_suffix.as_str()).unwrap_or(&row[sample]).to_owned()
     };
-    Ok(table[1..]
-        .iter()
-        .map(|row| (name(row), row[group].clone()))
-        .collect())
+    Ok(table[1..].iter().map(|row| (name(row), row[group].clone())).collect())
 }
 
 fn parse_row(request: &Request, row: &[String]) -> Result<(String, Vec<u64>), Failure> {
     let parse = |cell: &String| {
-        let number = cell
-            .parse::<f64>()
-            .ok()
-            .filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x < 9e15);
+        let number =
+            cell.parse::<f64>().ok().filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x < 9e15);
         // A whole number below 2^53, see the line above.
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "checked above"
-        )]
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
         number.map(|x| x as u64).ok_or_else(|| {
             Failure::invalid_args(format!(
                 "`{}`: `{cell}` of gene `{}` is no count",
@@ -214,8 +164,5 @@ fn parse_row(request: &Request, row: &[String]) -> Result<(String, Vec<u64>), Fa
             ))
         })
     };
-    Ok((
-        row[0].clone(),
-        row[1..].iter().map(parse).collect::<Result<_, _>>()?,
-    ))
+    Ok((row[0].clone(), row[1..].iter().map(parse).collect::<Result<_, _>>()?))
 }

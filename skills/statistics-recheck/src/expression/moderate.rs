@@ -11,27 +11,17 @@ pub(super) fn prior(variances: &[f64], residual: f64) -> Result<(f64, f64), Fail
     sorted.sort_unstable_by(f64::total_cmp);
     let median = match sorted.len() {
         0 | 1 => {
-            return Err(Failure::invalid_args(
-                "fewer than two genes pass the filter",
-            ));
+            return Err(Failure::invalid_args("fewer than two genes pass the filter"));
         }
         n => 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]),
     };
     if median <= 0.0 {
-        return Err(Failure::invalid_args(
-            "more than half of the genes are constant",
-        ));
+        return Err(Failure::invalid_args("more than half of the genes are constant"));
     }
     // Zeros are moved to limma's floor.
-    let moved: Vec<f64> = sorted
-        .into_iter()
-        .map(|variance| variance.max(1e-5 * median))
-        .collect();
+    let moved: Vec<f64> = sorted.into_iter().map(|variance| variance.max(1e-5 * median)).collect();
     // One pass after another from a fixed origin: the median, near to which most logarithms lie.
-    let logs: Vec<f64> = moved
-        .iter()
-        .map(|variance| (variance / median).ln())
-        .collect();
+    let logs: Vec<f64> = moved.iter().map(|variance| (variance / median).ln()).collect();
     let mean = logs.iter().sum::<f64>() / count;
     let squares = logs.iter().map(|log| log * log).sum::<f64>();
     let spread = (squares - count * mean * mean) / (count - 1.0);

@@ -47,28 +47,14 @@ impl Judge<'_> {
         let change = found.log2_fold_change;
         let sign_holds = change * gene.change > 0.0 || (change - gene.change).abs() <= SLACK;
         if sign_holds {
-            self.number(
-                "fold-change",
-                id,
-                gene.change,
-                change,
-                SLACK,
-                &place("log2_fold_change"),
-            );
+            self.number("fold-change", id, gene.change, change, SLACK, &place("log2_fold_change"));
         } else {
             let message = format!("gene `{id}`: the fold change has the wrong sign");
             let finding = Finding::error("fold-change-sign", message, gene.change, change);
             self.verdict.finding(finding.at(place("log2_fold_change")));
         }
         self.number("mean", id, gene.mean, found.mean, SLACK, &place("mean"));
-        self.statistic(
-            "standard-error",
-            gene,
-            &gene.moderated,
-            found.t,
-            sign_holds,
-            &place("t"),
-        );
+        self.statistic("standard-error", gene, &gene.moderated, found.t, sign_holds, &place("t"));
         self.number("p-value", id, gene.moderated.p, found.p, 0.0, &place("p"));
         self.number("q-value", id, gene.moderated.q, found.q, 0.0, &place("q"));
         self.welch(gene, found.welch, sign_holds, place);
@@ -101,22 +87,8 @@ impl Judge<'_> {
             &place("welch/t"),
         );
         self.number("welch-df", id, right.df, found.df, 0.0, &place("welch/df"));
-        self.number(
-            "welch-p-value",
-            id,
-            right.p,
-            found.p,
-            0.0,
-            &place("welch/p"),
-        );
-        self.number(
-            "welch-q-value",
-            id,
-            right.q,
-            found.q,
-            0.0,
-            &place("welch/q"),
-        );
+        self.number("welch-p-value", id, right.p, found.p, 0.0, &place("welch/p"));
+        self.number("welch-q-value", id, right.q, found.q, 0.0, &place("welch/q"));
     }
 
     /// A t that is off while the fold change is right has another standard error under it.
@@ -138,20 +110,15 @@ impl Judge<'_> {
         let message = if !sign_holds || right.t * found < 0.0 {
             format!("gene `{}`: t has the wrong sign or size", gene.id)
         } else {
-            format!(
-                "gene `{}`: t rests on a standard error of {other}, and it is {error}",
-                gene.id
-            )
+            format!("gene `{}`: t rests on a standard error of {other}, and it is {error}", gene.id)
         };
-        self.verdict
-            .finding(Finding::error(rule, message, right.t, found).at(place));
+        self.verdict.finding(Finding::error(rule, message, right.t, found).at(place));
     }
 
     fn number(&mut self, rule: &str, id: &str, right: f64, found: f64, slack: f64, place: &str) {
         if !self.closeness.close(right, found, slack) {
             let message = format!("gene `{id}`: {rule} differs");
-            self.verdict
-                .finding(Finding::error(rule, message, right, found).at(place));
+            self.verdict.finding(Finding::error(rule, message, right, found).at(place));
         }
     }
 }

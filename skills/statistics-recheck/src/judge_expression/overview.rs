@@ -36,11 +36,7 @@ fn summary(request: &Request, expected: &Expected) -> Value {
         down += usize::from(significant && gene.change < 0.0);
         welch += usize::from(gene.welch.is_some_and(|test| test.q < request.alpha));
     }
-    let significant = expected
-        .genes
-        .iter()
-        .filter(|gene| gene.moderated.q < request.alpha)
-        .count();
+    let significant = expected.genes.iter().filter(|gene| gene.moderated.q < request.alpha).count();
     json!({
         "kept": expected.genes.len(), "significant": significant, "up": up, "down": down,
         "significant_welch": welch,
@@ -53,18 +49,8 @@ fn only<'a>(
     outcome: &'a Outcome,
     verdict: &mut Verdict,
 ) -> Option<(usize, &'a DraftFact)> {
-    let times = outcome
-        .facts
-        .iter()
-        .filter(|fact| fact.subject == subject)
-        .count();
-    verdict.equal(
-        "once",
-        format!("`{subject}` has to have one fact"),
-        &1,
-        &times,
-        "/facts",
-    );
+    let times = outcome.facts.iter().filter(|fact| fact.subject == subject).count();
+    verdict.equal("once", format!("`{subject}` has to have one fact"), &1, &times, "/facts");
     outcome.find(subject)
 }
 
@@ -74,13 +60,7 @@ fn judge_summary(request: &Request, right: &Value, outcome: &Outcome, verdict: &
         return;
     };
     frame(request, fact, &format!("/facts/{n}"), verdict);
-    differences(
-        "summary",
-        right,
-        &fact.content,
-        &format!("/facts/{n}/content"),
-        verdict,
-    );
+    differences("summary", right, &fact.content, &format!("/facts/{n}/content"), verdict);
     if verdict.findings.len() == before {
         verdict.check("summary", ["de/summary"], format!("counted again: {right}"));
     }
@@ -89,19 +69,10 @@ fn judge_summary(request: &Request, right: &Value, outcome: &Outcome, verdict: &
 /// One finding a key that differs, is missing or is one too many.
 fn differences(rule: &str, right: &Value, found: &Value, place: &str, verdict: &mut Verdict) {
     let empty = serde_json::Map::new();
-    let (right, found) = (
-        right.as_object().unwrap_or(&empty),
-        found.as_object().unwrap_or(&empty),
-    );
+    let (right, found) = (right.as_object().unwrap_or(&empty), found.as_object().unwrap_or(&empty));
     for (key, value) in right {
         let actual = found.get(key).unwrap_or(&Value::Null);
-        verdict.equal(
-            rule,
-            format!("`{key}` differs"),
-            value,
-            actual,
-            format!("{place}/{key}"),
-        );
+        verdict.equal(rule, format!("`{key}` differs"), value, actual, format!("{place}/{key}"));
     }
     for key in found.keys().filter(|key| !right.contains_key(*key)) {
         let finding = Finding::error(rule, format!("`{key}` is unknown"), "no such key", key);
@@ -122,11 +93,8 @@ fn judge_prior(
     };
     frame(request, fact, &format!("/facts/{n}"), verdict);
     let place = format!("/facts/{n}/content");
-    let shape: Vec<&String> = fact
-        .content
-        .as_object()
-        .map(|map| map.keys().collect())
-        .unwrap_or_default();
+    let shape: Vec<&String> =
+        fact.content.as_object().map(|map| map.keys().collect()).unwrap_or_default();
     verdict.equal(
         "prior",
         "a prior has two keys",
@@ -143,21 +111,12 @@ fn judge_prior(
     };
     let numbers = [
         ("prior-df", "df", expected.prior_df, df),
-        (
-            "prior-variance",
-            "variance",
-            expected.prior_variance,
-            fact.content["variance"].as_f64(),
-        ),
+        ("prior-variance", "variance", expected.prior_variance, fact.content["variance"].as_f64()),
     ];
     for (rule, key, right, found) in numbers {
         let both_infinite = right.is_infinite() && found == Some(f64::INFINITY);
         if !both_infinite && !found.is_some_and(|found| closeness.close(right, found, 0.0)) {
-            let right = if right.is_infinite() {
-                json!("null: infinite")
-            } else {
-                json!(right)
-            };
+            let right = if right.is_infinite() { json!("null: infinite") } else { json!(right) };
             let finding = Finding::error(rule, "the prior differs", right, &fact.content[key]);
             verdict.finding(finding.at(format!("{place}/{key}")));
         }

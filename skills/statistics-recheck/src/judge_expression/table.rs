@@ -30,11 +30,7 @@ pub(super) fn judge(
     tolerance: f64,
     verdict: &mut Verdict,
 ) -> Result<(), Failure> {
-    if !outcome
-        .artifacts
-        .iter()
-        .any(|artifact| artifact.path == FILE)
-    {
+    if !outcome.artifacts.iter().any(|artifact| artifact.path == FILE) {
         verdict.finding(Finding::error(
             "artifact-missing",
             "the whole table is missing",
@@ -45,19 +41,10 @@ pub(super) fn judge(
     }
     let before = verdict.findings.len();
     let table = csv::grid(FILE, &files::read_work(FILE)?, b',')?;
-    if !verdict.equal(
-        "table-columns",
-        "other columns",
-        &COLUMNS.to_vec(),
-        &strs(&table[0]),
-        FILE,
-    ) {
+    if !verdict.equal("table-columns", "other columns", &COLUMNS.to_vec(), &strs(&table[0]), FILE) {
         return Ok(());
     }
-    let mut judge = Judge {
-        closeness: Closeness::new(tolerance),
-        verdict,
-    };
+    let mut judge = Judge { closeness: Closeness::new(tolerance), verdict };
     judge_rows(expected, &table[1..], &mut judge);
     judge_order(&table[1..], judge.verdict);
     let note = judge.closeness.note(table.len() - 1, "rows");
@@ -72,11 +59,8 @@ fn strs(cells: &[String]) -> Vec<&str> {
 }
 
 fn judge_rows(expected: &Expected, rows: &[Vec<String>], judge: &mut Judge<'_>) {
-    let genes: HashMap<&str, &Gene> = expected
-        .genes
-        .iter()
-        .map(|gene| (gene.id.as_str(), gene))
-        .collect();
+    let genes: HashMap<&str, &Gene> =
+        expected.genes.iter().map(|gene| (gene.id.as_str(), gene)).collect();
     let mut seen = HashSet::new();
     for (n, row) in rows.iter().enumerate() {
         let (id, line) = (row[0].as_str(), n + 2);
@@ -105,44 +89,21 @@ fn judge_rows(expected: &Expected, rows: &[Vec<String>], judge: &mut Judge<'_>) 
             }
         }
     }
-    for gene in expected
-        .genes
-        .iter()
-        .filter(|gene| !seen.contains(gene.id.as_str()))
-    {
+    for gene in expected.genes.iter().filter(|gene| !seen.contains(gene.id.as_str())) {
         let message = format!("gene `{}` passes the filter and has no row", gene.id);
-        judge
-            .verdict
-            .finding(Finding::error("gene-missing", message, &gene.id, "no row").at(FILE));
+        judge.verdict.finding(Finding::error("gene-missing", message, &gene.id, "no row").at(FILE));
     }
 }
 
 fn parse(row: &[String]) -> Option<Found> {
-    let number = |at: usize| {
-        row[at]
-            .parse::<f64>()
-            .ok()
-            .filter(|number| number.is_finite())
-    };
+    let number = |at: usize| row[at].parse::<f64>().ok().filter(|number| number.is_finite());
     let welch = if row[6..].iter().all(String::is_empty) {
         None
     } else {
-        Some(FoundTest {
-            t: number(6)?,
-            df: number(7)?,
-            p: number(8)?,
-            q: number(9)?,
-        })
+        Some(FoundTest { t: number(6)?, df: number(7)?, p: number(8)?, q: number(9)? })
     };
     let (log2_fold_change, mean, t) = (number(1)?, number(2)?, number(3)?);
-    Some(Found {
-        log2_fold_change,
-        mean,
-        t,
-        p: number(4)?,
-        q: number(5)?,
-        welch,
-    })
+    Some(Found { log2_fold_change, mean, t, p: number(4)?, q: number(5)?, welch })
 }
 
 /// By the p that each row states, and by gene where two are equal.
@@ -153,11 +114,7 @@ fn judge_order(rows: &[Vec<String>], verdict: &mut Verdict) {
         a > b || (a == b && pair[0][0] > pair[1][0])
     });
     if let Some(at) = wrong {
-        let message = format!(
-            "rows {} and {} are not in the order of p and gene",
-            at + 2,
-            at + 3
-        );
+        let message = format!("rows {} and {} are not in the order of p and gene", at + 2, at + 3);
         let finding = Finding::error("order", message, &rows[at + 1][0], &rows[at][0]);
         verdict.finding(finding.at(FILE));
     }

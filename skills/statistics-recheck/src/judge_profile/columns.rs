@@ -18,21 +18,9 @@ pub(super) struct Table<'a> {
 /// Kind and source of a fact.
 pub(super) fn frame(path: &str, n: usize, fact: &DraftFact, verdict: &mut Verdict) {
     let message = format!("`{}` is another kind of evidence", fact.subject);
-    verdict.equal(
-        "kind",
-        message,
-        &"statistic",
-        &fact.kind.as_str(),
-        format!("/facts/{n}/kind"),
-    );
+    verdict.equal("kind", message, &"statistic", &fact.kind.as_str(), format!("/facts/{n}/kind"));
     let message = format!("`{}` comes from the table", fact.subject);
-    verdict.equal(
-        "source",
-        message,
-        &path,
-        &fact.source.as_str(),
-        format!("/facts/{n}/source"),
-    );
+    verdict.equal("source", message, &path, &fact.source.as_str(), format!("/facts/{n}/source"));
 }
 
 pub(super) fn judge(
@@ -43,12 +31,8 @@ pub(super) fn judge(
     tolerance: f64,
     verdict: &mut Verdict,
 ) {
-    let facts: Vec<(usize, &DraftFact)> = outcome
-        .facts
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| *n != at)
-        .collect();
+    let facts: Vec<(usize, &DraftFact)> =
+        outcome.facts.iter().enumerate().filter(|(n, _)| *n != at).collect();
     let count = facts.len();
     if !verdict.equal(
         "columns",
@@ -86,15 +70,11 @@ pub(super) fn judge(
 fn judge_subject(folder: &str, name: &str, n: usize, fact: &DraftFact, verdict: &mut Verdict) {
     let slug = fact.subject.strip_prefix(folder).unwrap_or_default();
     let letters = |text: &str| -> String {
-        text.chars()
-            .filter(char::is_ascii_alphanumeric)
-            .take(60)
-            .collect()
+        text.chars().filter(char::is_ascii_alphanumeric).take(60).collect()
     };
     let (wanted, found) = (letters(name), letters(slug));
-    let numbered = found
-        .strip_prefix(&wanted)
-        .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
+    let numbered =
+        found.strip_prefix(&wanted).is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()));
     let nameless = wanted.is_empty() && found.starts_with("column");
     if slug.is_empty()
         || !(numbered || nameless || found.starts_with(&wanted) && wanted.len() == 60)
@@ -114,10 +94,8 @@ fn judge_content(
 ) {
     let place = format!("/facts/{n}/content");
     let empty = serde_json::Map::new();
-    let (right, found) = (
-        right.as_object().unwrap_or(&empty),
-        fact.content.as_object().unwrap_or(&empty),
-    );
+    let (right, found) =
+        (right.as_object().unwrap_or(&empty), fact.content.as_object().unwrap_or(&empty));
     let keys: HashSet<&String> = right.keys().chain(found.keys()).collect();
     let mut keys: Vec<&String> = keys.into_iter().collect();
     keys.sort_unstable();

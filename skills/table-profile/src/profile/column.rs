@@ -39,32 +39,16 @@ pub struct Column {
     /// Different values, as text.
     pub distinct: usize,
     /// The smallest number.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "plain_number"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "plain_number")]
     pub min: Option<f64>,
     /// The largest number.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "plain_number"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "plain_number")]
     pub max: Option<f64>,
     /// The mean of the numbers.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "plain_number"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "plain_number")]
     pub mean: Option<f64>,
     /// The sum of the numbers.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        serialize_with = "plain_number"
-    )]
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "plain_number")]
     pub sum: Option<f64>,
     /// How many of the numbers are 0.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -157,9 +141,7 @@ fn kind(values: &[&str]) -> Kind {
 }
 
 fn is_truth(value: &str) -> bool {
-    ["true", "false", "yes", "no"]
-        .iter()
-        .any(|word| value.eq_ignore_ascii_case(word))
+    ["true", "false", "yes", "no"].iter().any(|word| value.eq_ignore_ascii_case(word))
 }
 
 #[cfg(test)]

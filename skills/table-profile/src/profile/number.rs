@@ -18,11 +18,7 @@ pub(super) fn integer(cell: &str) -> Option<f64> {
 pub(super) fn number(cell: &str) -> Option<f64> {
     let digits = cell.strip_prefix(['-', '+']).unwrap_or(cell);
     let code = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
-    if code
-        || !cell
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte))
-    {
+    if code || !cell.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte)) {
         return None;
     }
     cell.parse::<f64>().ok().filter(|number| number.is_finite())
@@ -71,9 +67,7 @@ mod tests {
     #[test]
     fn sums_are_exact_where_plain_ones_are_not() {
         let mut sum = Sum::default();
-        [1e16, 1.0, 1.0, -1e16]
-            .into_iter()
-            .for_each(|value| sum.add(value));
+        [1e16, 1.0, 1.0, -1e16].into_iter().for_each(|value| sum.add(value));
         assert_eq!(sum.total(), 2.0);
     }
 }
