@@ -2,9 +2,9 @@
 //! cases. What the toolchain is and how it is called stands in `skills/guest-cargo` alone.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use checkrein_contract::manifest::Manifest;
 use checkrein_contract::problem::{Fault, Faults};
@@ -240,18 +240,43 @@ fn artifact(line: &str, sources: &[&Source]) -> Option<(String, PathBuf)> {
     Some((source.package.clone(), PathBuf::from(wasm)))
 }
 
-/// Runs the script; what the compiler says while it works goes through to the person.
-fn guest_cargo(args: &[&str], folder: &Path) -> std::io::Result<std::process::Output> {
+/// Runs the script. What is compiled is shown while it goes on, since the first time takes
+/// minutes; what the compiler has to say comes with the error.
+fn guest_cargo(args: &[&str], folder: &Path) -> std::io::Result<Output> {
     let mut script = tempfile::NamedTempFile::new()?;
     script.write_all(GUEST_CARGO.as_bytes())?;
-    Command::new("sh")
+    let mut child = Command::new("sh")
         .arg(script.path())
         .args(args)
         .current_dir(folder)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        .output()
+        .spawn()?;
+    let messages = child.stderr.take().map(|stderr| std::thread::spawn(move || tell_progress(stderr)));
+    let mut out = child.wait_with_output()?;
+    if let Some(messages) = messages {
+        out.stderr = messages.join().unwrap_or_default();
+    }
+    Ok(out)
+}
+
+/// Passes on what cargo is doing, and gives the rest.
+fn tell_progress(stderr: impl Read) -> Vec<u8> {
+    let mut rest = Vec::new();
+    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+        let text = String::from_utf8_lossy(&line);
+        let word = text.split_whitespace().next().unwrap_or_default();
+        match word {
+            "Compiling" | "Downloading" | "Downloaded" | "Updating" | "Blocking" => output::message(&text),
+            "Finished" | "Locking" | "Adding" => {}
+            _ => {
+                rest.extend(&line);
+                rest.push(b'\n');
+            }
+        }
+    }
+    rest
 }
 
 async fn embed(sandbox: &Sandbox, source: &Source, core: &Path, dist: &Path) -> Result<Built, CliError> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use checkrein_contract::event::{Binding, ComponentCard};
 use checkrein_contract::id::{covers, overlap};
@@ -12,6 +13,7 @@ use checkrein_sandbox::{Loaded, Sandbox};
 
 use crate::config::{Config, Grant};
 use crate::error::{CliError, fault};
+use crate::output;
 
 /// What a run may use.
 #[derive(Clone, Debug, Default)]
@@ -33,7 +35,7 @@ impl Components {
     ///
     /// All that do not load, or all that the configuration says of components that are not there.
     pub async fn load(sandbox: &Sandbox, config: &Config) -> Result<Self, CliError> {
-        let files = load_files(sandbox, find(config)?).await?;
+        let files = patiently(load_files(sandbox, find(config)?)).await?;
         check_names(&files)?;
         let file = config.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
         let mut faults = Vec::new();
@@ -56,6 +58,18 @@ impl Components {
     pub fn named(&self, name: &str) -> Option<&(PathBuf, Loaded)> {
         self.files.iter().find(|(_, loaded)| loaded.manifest.name == name)
     }
+}
+
+/// Says why nothing is seen, if it takes long: compiling and the trial of a new component do.
+async fn patiently<T>(loading: impl Future<Output = T>) -> T {
+    tokio::pin!(loading);
+    tokio::select! {
+        loaded = &mut loading => return loaded,
+        () = tokio::time::sleep(Duration::from_millis(700)) => {
+            output::message("compiling and trying the components; what passes is remembered");
+        }
+    }
+    loading.await
 }
 
 /// The files that the patterns stand for, sorted, each once.

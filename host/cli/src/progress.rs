@@ -15,12 +15,13 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use crate::output::{message, one_line};
 use crate::report::words;
 
-/// The longest line of a message, in characters.
-const WIDTH: usize = 160;
+/// The longest line of a message in a pipe, in characters.
+const WIDTH: usize = 240;
 
 /// Shows what happens, on stderr.
 pub struct Progress {
     bars: Option<MultiProgress>,
+    width: usize,
     open: Arc<Mutex<BTreeMap<SubgoalId, ProgressBar>>>,
 }
 
@@ -28,7 +29,8 @@ impl Progress {
     /// Live if stderr is a terminal.
     pub fn new() -> Self {
         let bars = std::io::stderr().is_terminal().then(MultiProgress::new);
-        Progress { bars, open: Arc::default() }
+        let width = if bars.is_some() { usize::from(console::Term::stderr().size().1) } else { WIDTH };
+        Progress { bars, width, open: Arc::default() }
     }
 
     fn say(&self, line: &str) {
@@ -87,7 +89,7 @@ impl Watcher for Progress {
     fn appended(&self, events: &[Logged], state: &State) {
         for logged in events {
             self.show(&logged.event, state);
-            if let Some(text) = line(&logged.event, state) {
+            if let Some(text) = line(&logged.event, state, self.width) {
                 self.say(&text);
             }
         }
@@ -117,9 +119,9 @@ impl Observer for Live {
 }
 
 /// The line for an event, if a person wants to see it while the run goes on.
-fn line(event: &Event, state: &State) -> Option<String> {
+fn line(event: &Event, state: &State, width: usize) -> Option<String> {
     let of = |call: &CallId| state.calls[call].subgoal.to_string();
-    let told = |subgoal: &str, text: String| Some(one_line(&format!("  {subgoal:<14} {text}"), WIDTH));
+    let told = |subgoal: &str, text: String| Some(one_line(&format!("  {subgoal:<14} {text}"), width));
     match event {
         Event::StageEntered { stage } => Some(format!("stage {stage}")),
         Event::CallIntended { subgoal, skill, version, attempt, .. } => {
@@ -137,9 +139,14 @@ fn line(event: &Event, state: &State) -> Option<String> {
         Event::VerdictGiven { call, judge, judgement, .. } => {
             told(&of(call), format!("{} {}", judge.name(), judged(judgement)?))
         }
-        Event::OutcomeAccepted { call, facts, artifacts } => {
-            told(&of(call), format!("accepted: {} facts, {} artifacts", facts.len(), artifacts.len()))
-        }
+        Event::OutcomeAccepted { call, facts, artifacts } => told(
+            &of(call),
+            format!(
+                "accepted: {}, {}",
+                words::many(facts.len(), "fact"),
+                words::many(artifacts.len(), "file")
+            ),
+        ),
         Event::RemedyGiven { call, diagnosis, remedy } => {
             let advice =
                 remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
@@ -170,7 +177,7 @@ fn judged(judgement: &Judgement) -> Option<String> {
         Judgement::Accepted { .. } => None,
         Judgement::Rejected { findings, .. } => {
             let first = findings.first().map(|finding| finding.message.as_str()).unwrap_or_default();
-            Some(format!("rejects it, {} findings: {first}", findings.len()))
+            Some(format!("rejects it, {}: {first}", words::many(findings.len(), "finding")))
         }
         Judgement::Unavailable { reason } => Some(format!("could not judge: {reason}")),
     }

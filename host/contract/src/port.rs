@@ -63,6 +63,8 @@ pub enum End<T> {
     Trapped(String),
     /// It returned something that the interface does not allow, such as content that is not JSON.
     Invalid(Problem),
+    /// Disk or database failed: never the component's fault.
+    Storage(StorageError),
     /// The host could not run it: never the component's fault.
     Fault(String),
 }
@@ -141,7 +143,7 @@ impl Observer for NoObserver {
 }
 
 /// Why something could not be stored or read back.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StorageError {
     /// No space left.
     #[error("no space left in {place}; free some and run the command again, nothing was lost")]

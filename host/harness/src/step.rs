@@ -1,9 +1,11 @@
 //! What follows from an input: the decisions of both loops, as a pure function.
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus};
+use checkrein_contract::event::{
+    Assessed, Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus,
+};
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
-use checkrein_contract::interface::Remedy;
+use checkrein_contract::interface::{Finding, Remedy};
 use checkrein_contract::limits::{LimitKey, Used};
 use checkrein_contract::task::{Budget, REFUSALS_MAX};
 use serde_json::{Value, json};
@@ -116,11 +118,7 @@ fn verdict(call: &CallId, judge: Judge, judgement: Judgement, used: Used) -> Eve
     Event::VerdictGiven { call: call.clone(), judge, judgement, used }
 }
 
-fn opened(
-    state: &State,
-    subgoal: &SubgoalId,
-    args: &Result<serde_json::Map<String, Value>, Vec<checkrein_contract::Problem>>,
-) -> Vec<Event> {
+fn opened(state: &State, subgoal: &SubgoalId, args: &Result<Map<String, Value>, Vec<Problem>>) -> Vec<Event> {
     if !state.ready.contains(subgoal) || !may_open(state, subgoal) {
         return Vec::new();
     }
@@ -133,7 +131,7 @@ fn opened(
     }
 }
 
-fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[checkrein_contract::event::Assessed]) -> Closing {
+fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[Assessed]) -> Closing {
     let said: Vec<String> =
         assessed.iter().map(|skill| format!("{}: {}", skill.skill, skill.reason)).collect();
     let detail = match (&state.spec(subgoal).skill, said.is_empty()) {
@@ -236,13 +234,7 @@ fn ask(id: &SubgoalId, question: String) -> Vec<Event> {
 }
 
 /// The intent, logged before the effect, with what the call may use set aside.
-fn intend(
-    state: &State,
-    id: &SubgoalId,
-    goal: &Goal,
-    skill: &str,
-    args: serde_json::Map<String, Value>,
-) -> Vec<Event> {
+fn intend(state: &State, id: &SubgoalId, goal: &Goal, skill: &str, args: Map<String, Value>) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
     let reserved = match reserve(state, id, card.limits.get(LimitKey::Fuel), card.limits.get(LimitKey::Wall))
     {
@@ -325,13 +317,7 @@ fn after_verdict(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> V
     }
 }
 
-fn rejected(
-    id: &SubgoalId,
-    goal: &Goal,
-    call: &CallId,
-    judge: &Judge,
-    findings: &[checkrein_contract::interface::Finding],
-) -> Vec<Event> {
+fn rejected(id: &SubgoalId, goal: &Goal, call: &CallId, judge: &Judge, findings: &[Finding]) -> Vec<Event> {
     let reasons = gateway::reasons(judge, findings);
     let again = goal.last_reasons.as_ref() == Some(&reasons);
     let closing = again.then(|| close(id, Closing::SameReason { reasons: reasons.clone() }));

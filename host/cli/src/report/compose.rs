@@ -88,6 +88,7 @@ impl<'v> Composer<'v> {
                         Placeholder::Fact { subject, pointer, format } => {
                             self.fact(&subject, &pointer, format)
                         }
+                        Placeholder::Param(name, format) => self.param(&name, format),
                         Placeholder::Table(table) => self.table(&table),
                         Placeholder::Figure(place) => self.figure(&place),
                         Placeholder::Artifact(place) => self.artifact(&place),
@@ -106,10 +107,20 @@ impl<'v> Composer<'v> {
         mark
     }
 
+    fn param(&self, name: &str, format: Format) -> Result<String, String> {
+        let value = self.view.task.parameters.get(name);
+        let value = value.ok_or_else(|| format!("the task has no parameter `{name}`"))?;
+        Ok(escape::markdown(&number::show(value, format)))
+    }
+
     fn fact(&mut self, subject: &str, pointer: &str, format: Format) -> Result<String, String> {
         let fact = self.view.fact(subject).ok_or_else(|| format!("there is no fact on `{subject}`"))?;
-        let value =
-            fact.value(pointer).ok_or_else(|| format!("`{}` has nothing at `{pointer}`", fact.entry.id))?;
+        let Some(value) = fact.value(pointer) else {
+            // The fact stands, and says something else: that an offer names no price, perhaps.
+            let why = format!("`{}` has nothing at `{pointer}`", fact.entry.id);
+            self.unresolved.push((format!("fact:{subject}#{pointer}"), why));
+            return Ok(format!("⟦nothing there⟧{}{}", self.not_counted(fact), self.notes.fact(fact)));
+        };
         let shown = escape::markdown(&number::show(value, format));
         Ok(format!("{shown}{}{}", self.not_counted(fact), self.notes.fact(fact)))
     }

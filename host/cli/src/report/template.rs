@@ -1,8 +1,9 @@
 //! The placeholders of a report's text.
 //!
 //! ```text
-//! placeholder = "{{" ( fact | table | figure | artifact ) "}}"
+//! placeholder = "{{" ( fact | param | table | figure | artifact ) "}}"
 //! fact        = "fact:" SUBJECT [ "#" POINTER ] [ "|" format ]
+//! param       = "param:" NAME [ "|" format ]
 //! table       = "table:" PATTERN { "|" option }
 //! figure      = "figure:" SUBGOAL "/" PATH
 //! artifact    = "artifact:" SUBGOAL "/" PATH
@@ -49,6 +50,8 @@ pub enum Placeholder {
         /// How it is written.
         format: Format,
     },
+    /// A parameter of the task: no fact, but part of what the task's digest stands for.
+    Param(String, Format),
     /// A row for each fact.
     Table(Table),
     /// An image, at `<subgoal>/<path>`.
@@ -156,13 +159,14 @@ fn pieces(text: &str) -> Vec<(usize, Piece<'_>)> {
 }
 
 fn placeholder(inner: &str) -> Result<Placeholder, String> {
-    let expected = "expected `fact:`, `table:`, `figure:` or `artifact:`";
+    let expected = "expected `fact:`, `param:`, `table:`, `figure:` or `artifact:`";
     let parts = split(inner, '|')?;
     let head = parts[0].trim();
     let (kind, target) = head.split_once(':').ok_or_else(|| format!("{expected}, found `{head}`"))?;
     let (target, options) = (target.trim(), &parts[1..]);
     match kind.trim() {
         "fact" => fact(target, options),
+        "param" => param(target, options),
         "table" => table(target, options).map(Placeholder::Table),
         "figure" => file(target, options).map(Placeholder::Figure),
         "artifact" => file(target, options).map(Placeholder::Artifact),
@@ -175,13 +179,24 @@ fn fact(target: &str, options: &[&str]) -> Result<Placeholder, String> {
     if !is_subject(subject.trim()) {
         return Err(format!("expected a subject, found `{subject}`"));
     }
-    let format = match options {
-        [] => Format::Plain,
-        [one] => format(&words(one)?)?,
-        _ => return Err("a fact takes one format".to_owned()),
-    };
+    let format = one_format(options)?;
     let pointer = pointer_of(&unquote(pointer.trim()))?;
     Ok(Placeholder::Fact { subject: subject.trim().to_owned(), pointer, format })
+}
+
+fn param(name: &str, options: &[&str]) -> Result<Placeholder, String> {
+    if name.is_empty() {
+        return Err("expected the name of a parameter, found nothing".to_owned());
+    }
+    Ok(Placeholder::Param(name.to_owned(), one_format(options)?))
+}
+
+fn one_format(options: &[&str]) -> Result<Format, String> {
+    match options {
+        [] => Ok(Format::Plain),
+        [one] => format(&words(one)?),
+        _ => Err("a value takes one format".to_owned()),
+    }
 }
 
 fn file(target: &str, options: &[&str]) -> Result<String, String> {

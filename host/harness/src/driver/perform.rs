@@ -8,7 +8,10 @@ use checkrein_contract::Digest;
 use checkrein_contract::digest::canonical;
 use checkrein_contract::event::{Assessed, ComponentCard, Draft, Ended, Judge, Judgement};
 use checkrein_contract::id::{CallId, FactId, SubgoalId};
-use checkrein_contract::interface::{Body, Call, Cause, Fact, Mishap, Outcome, Subgoal, Submission};
+use checkrein_contract::interface::{
+    Assessment, Body, Call, Cause, Fact, Failure, Mishap, Outcome, Subgoal, Submission, Verdict,
+};
+use checkrein_contract::limits::LimitKey;
 use checkrein_contract::port::{
     BoxFuture, End, Execution, FactSource, NoFacts, NoObserver, Observer, Ran, Setting, StorageError, Tree,
 };
@@ -102,10 +105,7 @@ impl Context<'_> {
         let mut setting = self.setting(card, call.seed, Arc::new(self.scope_view(call)), observer);
         setting.input = Some(input.path().to_owned());
         setting.artifacts = Some(artifacts.path().to_owned());
-        setting.limits = setting
-            .limits
-            .with(checkrein_contract::limits::LimitKey::Fuel, call.fuel)
-            .with(checkrein_contract::limits::LimitKey::Wall, call.wall_ms);
+        setting.limits = setting.limits.with(LimitKey::Fuel, call.fuel).with(LimitKey::Wall, call.wall_ms);
         let request = self.call(id, call, card);
         let (guests, blobs) = (self.world.guests.clone(), self.world.blobs.clone());
         let (id, name) = (id.clone(), call.skill.clone());
@@ -354,11 +354,7 @@ fn missing(component: &str) -> DriveError {
 
 /// A trigger's answer, capped by the grant. A skill that the task names applies, whatever score
 /// its trigger gives; a trigger that fails leaves its skill out, and says why.
-fn assessment(
-    card: &ComponentCard,
-    end: End<checkrein_contract::interface::Assessment>,
-    named: bool,
-) -> Result<Assessed, DriveError> {
+fn assessment(card: &ComponentCard, end: End<Assessment>, named: bool) -> Result<Assessed, DriveError> {
     let skill = card.name().to_owned();
     let left_out = |reason: String| Assessed { skill: card.name().to_owned(), score: 0, reason, args: None };
     Ok(match end {
@@ -418,10 +414,7 @@ fn ended(
 }
 
 /// What a verification came to: anything but a verdict is `unavailable`.
-fn judgement(
-    judge: &Judge,
-    ran: Ran<Result<checkrein_contract::interface::Verdict, checkrein_contract::interface::Failure>>,
-) -> Result<Judgement, DriveError> {
+fn judgement(judge: &Judge, ran: Ran<Result<Verdict, Failure>>) -> Result<Judgement, DriveError> {
     let unavailable = |reason: String| Judgement::Unavailable { reason };
     Ok(match ran.end {
         End::Returned(Ok(verdict)) if verdict.rejects() => {

@@ -1,5 +1,7 @@
 //! The task loop, turn by turn.
 
+mod random;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
