@@ -114,6 +114,18 @@ struct Source {
     states_args: bool,
 }
 
+/// What stands between the manifest and the schema that was taken from the code.
+const DERIVED: &str = "\n# Derived from the code.\n";
+
+impl Source {
+    /// Whether an embedded manifest is this one: as it is, or with the schema that was derived.
+    fn made(&self, embedded: &str) -> bool {
+        embedded
+            .strip_prefix(&self.manifest)
+            .is_some_and(|rest| rest.is_empty() || !self.states_args && rest.starts_with(DERIVED))
+    }
+}
+
 fn read_sources(folders: &[PathBuf]) -> Result<Vec<Source>, CliError> {
     let (mut sources, mut faults, mut names) = (Vec::new(), Vec::new(), BTreeSet::new());
     for folder in folders {
@@ -313,7 +325,7 @@ fn is_up_to_date(source: &Source, bytes: &[u8], file: &Path) -> bool {
     let Ok(before) = std::fs::read(file) else { return false };
     let Ok(Some(manifest)) = section::find(&before, section::MANIFEST) else { return false };
     let Ok(manifest) = std::str::from_utf8(manifest) else { return false };
-    manifest.starts_with(&source.manifest)
+    source.made(manifest)
         && with_sections(bytes, manifest, source.cases.as_deref()).is_ok_and(|now| now == before)
 }
 
@@ -336,7 +348,7 @@ fn with_args(manifest: &str, args: &Value) -> Result<String, CliError> {
         message: format!("the argument schema cannot be written as TOML: {error}"),
         hint: "state it in skill.toml as [args]".to_owned(),
     })?;
-    Ok(format!("{manifest}\n# Derived from the code.\n{text}"))
+    Ok(format!("{manifest}{DERIVED}{text}"))
 }
 
 /// Written aside and renamed, so that nobody reads half a component.
@@ -355,5 +367,49 @@ pub fn tell(built: &[Built]) {
     for component in built {
         let what = if component.changed { "built" } else { "unchanged" };
         output::line(&format!("{what:9} {}", component.file.display()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANIFEST: &str = "name = \"a\"\nfacts = [\"a/*\"]\n";
+
+    fn source(manifest: &str, states_args: bool) -> Source {
+        Source {
+            folder: PathBuf::new(),
+            workspace: PathBuf::new(),
+            package: "a".to_owned(),
+            name: "a".to_owned(),
+            manifest: manifest.to_owned(),
+            cases: None,
+            states_args,
+        }
+    }
+
+    #[test]
+    fn a_manifest_that_lost_lines_is_another() {
+        let derived = with_args(MANIFEST, &serde_json::json!({ "type": "object" })).unwrap();
+        let less = MANIFEST.split_inclusive('\n').next().unwrap();
+        assert!(source(MANIFEST, false).made(MANIFEST) && source(MANIFEST, false).made(&derived));
+        assert!(source(MANIFEST, true).made(MANIFEST) && !source(MANIFEST, true).made(&derived));
+        for embedded in [MANIFEST, &derived] {
+            for shorter in [less, "", MANIFEST.trim_end()] {
+                assert!(!source(shorter, false).made(embedded), "{shorter:?} of {embedded:?}");
+            }
+        }
+        assert!(!source(&format!("{MANIFEST}terms = []\n"), false).made(&derived));
+    }
+
+    #[test]
+    fn a_component_is_built_again_when_its_manifest_lost_a_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.wasm");
+        let bytes = section::COMPONENT_MAGIC;
+        let derived = with_args(MANIFEST, &serde_json::json!({ "type": "object" })).unwrap();
+        std::fs::write(&file, with_sections(&bytes, &derived, None).unwrap()).unwrap();
+        assert!(is_up_to_date(&source(MANIFEST, false), &bytes, &file));
+        assert!(!is_up_to_date(&source("name = \"a\"\n", false), &bytes, &file));
     }
 }

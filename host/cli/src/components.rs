@@ -37,6 +37,7 @@ impl Components {
     pub async fn load(sandbox: &Sandbox, config: &Config) -> Result<Self, CliError> {
         let files = patiently(load_files(sandbox, find(config)?)).await?;
         check_names(&files)?;
+        check_schemas(&files)?;
         let file = config.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
         let mut faults = Vec::new();
         let mut components = Components::default();
@@ -132,6 +133,27 @@ fn check_names(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
             ));
         }
     }
+    if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
+}
+
+/// Every skill says what arguments it takes, in a schema that is one.
+fn check_schemas(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
+    let skills = files.iter().filter(|(_, loaded)| loaded.manifest.kind == Kind::Skill);
+    let faults = skills.filter_map(|(path, loaded)| {
+        let found = match &loaded.manifest.args {
+            None => "neither `[args]` nor the export `checkrein:skill/schema`".to_owned(),
+            Some(schema) => checkrein_harness::action::schema_fault(schema)?,
+        };
+        let expected = "a JSON Schema of its arguments";
+        Some(fault(
+            &path.display().to_string(),
+            "schema",
+            expected,
+            &found,
+            "state it in skill.toml as [args]",
+        ))
+    });
+    let faults: Vec<Fault> = faults.collect();
     if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
 }
 

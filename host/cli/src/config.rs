@@ -96,7 +96,7 @@ impl Config {
             skills.close();
         }
         if let Some(limits) = root.section("limits") {
-            config.limits = limits.section("default").map(read_limits).unwrap_or_default();
+            config.limits = limits.section("default").map(read_own_limits).unwrap_or_default();
             limits.close();
         }
         config.grants =
@@ -166,13 +166,28 @@ fn read_grant(section: Section<'_>) -> Grant {
     let facts: Option<Vec<String>> = section.get("facts");
     check_patterns(&section, "facts", facts.as_deref().unwrap_or_default());
     let grant = Grant {
-        limits: section.section("limits").map(read_limits).unwrap_or_default(),
+        limits: section.section("limits").map(read_own_limits).unwrap_or_default(),
         facts,
         max_score: max_score.min(100) as u8,
         settings: read_settings(&section),
     };
     section.close();
     grant
+}
+
+/// Limits of the operator; those that this version holds for all calls alike cannot be changed.
+fn read_own_limits(section: Section<'_>) -> LimitChanges {
+    for key in ["stack", "component"] {
+        if section.has(key) {
+            section.fault(
+                key,
+                "a limit that can be changed",
+                &format!("`{key}`"),
+                "this version holds it for all calls alike; remove it",
+            );
+        }
+    }
+    read_limits(section)
 }
 
 fn read_verifier(section: Section<'_>) -> Option<VerifierEntry> {

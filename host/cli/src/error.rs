@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use checkrein_contract::port::StorageError;
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_harness::DriveError;
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::output;
+use crate::report::escape::{visible, visible_lines};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -101,34 +104,51 @@ impl CliError {
         }
     }
 
+    fn hint(&self) -> Option<&str> {
+        match self {
+            CliError::Usage { hint, .. } | CliError::Build { hint, .. } => {
+                Some(hint.as_str()).filter(|hint| !hint.is_empty())
+            }
+            _ => None,
+        }
+    }
+
     /// Tells the user, and says how the process ends.
     pub fn report(&self, json: bool) -> ExitCode {
-        let (code, exit) = self.code();
+        let (_, exit) = self.code();
         if json {
-            let object = json!({
-                "schema": "checkrein/error@1",
-                "code": code,
-                "message": self.to_string(),
-                "faults": self.faults(),
-            });
-            crate::output::line(&object.to_string());
-            return ExitCode::from(exit);
-        }
-        match self {
-            CliError::Input(faults) | CliError::Load(faults) => {
-                for fault in &faults.0 {
-                    crate::output::message(&format!("error: {fault}"));
-                }
+            output::line(&self.json().to_string());
+        } else {
+            for line in self.lines() {
+                output::message(&line);
             }
-            CliError::Usage { message, hint } | CliError::Build { message, hint } => {
-                crate::output::message(&format!("error: {message}"));
-                if !hint.is_empty() {
-                    crate::output::message(&format!("hint: {hint}"));
-                }
-            }
-            other => crate::output::message(&format!("error: {other}")),
         }
         ExitCode::from(exit)
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "schema": "checkrein/error@1",
+            "code": self.code().0,
+            "message": self.to_string(),
+            "hint": self.hint(),
+            "faults": self.faults(),
+        })
+    }
+
+    /// For a person: one line each. Only a compiler's words keep their lines.
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = match self {
+            CliError::Input(faults) | CliError::Load(faults) => {
+                faults.0.iter().map(|fault| format!("error: {}", visible(&fault.to_string()))).collect()
+            }
+            CliError::Build { message, .. } => {
+                vec![format!("error: {}", visible_lines(message))]
+            }
+            other => vec![format!("error: {}", visible(&other.to_string()))],
+        };
+        lines.extend(self.hint().map(|hint| format!("hint: {}", visible(hint))));
+        lines
     }
 }
 
@@ -156,5 +176,47 @@ impl From<DriveError> for CliError {
             DriveError::Storage(error) => error.into(),
             other => CliError::Ours(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOSTILE: &str = "a\u{1b}[2J\nerror: b\u{202e}\u{200b}\u{e0041}";
+
+    fn every_kind() -> Vec<CliError> {
+        let text = || HOSTILE.to_owned();
+        let faults = || Faults(vec![fault(HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE)]);
+        vec![
+            CliError::Input(faults()),
+            CliError::Load(faults()),
+            CliError::usage(text(), text()),
+            CliError::Difference(text()),
+            CliError::Build { message: text(), hint: text() },
+            CliError::Storage(text()),
+            CliError::Ours(text()),
+        ]
+    }
+
+    #[test]
+    fn no_text_reaches_the_terminal_as_it_came() {
+        for error in every_kind() {
+            let lines = error.lines();
+            let hidden = |c: char| c.is_control() && c != '\n' || "\u{202e}\u{200b}\u{e0041}".contains(c);
+            assert!(!lines.concat().contains(hidden), "{lines:?}");
+            let errors = lines.iter().filter(|line| line.starts_with("error:"));
+            assert_eq!(errors.count(), 1, "{lines:?}");
+            if !matches!(error, CliError::Build { .. }) {
+                assert!(!lines.concat().contains('\n'), "{lines:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_hint_is_in_the_json_too() {
+        assert_eq!(CliError::usage("m", "do this").json()["hint"], "do this");
+        assert_eq!(CliError::usage("m", "").json()["hint"], Value::Null);
+        assert_eq!(CliError::Ours("m".to_owned()).json()["hint"], Value::Null);
     }
 }

@@ -52,16 +52,14 @@ impl Progress {
                 {
                     bar.set_style(style);
                 }
-                bar.set_prefix(subgoal.to_string());
+                bar.set_prefix(one_line(subgoal.as_str(), self.width));
                 bar.enable_steady_tick(Duration::from_millis(100));
                 open.insert(subgoal.clone(), bar);
             }
             Event::CallIntended { subgoal, skill, attempt, .. } => {
                 if let Some(bar) = open.get(subgoal) {
-                    bar.set_message(format!(
-                        "{skill}, attempt {attempt} of {}",
-                        state.spec(subgoal).attempts
-                    ));
+                    let attempts = state.spec(subgoal).attempts;
+                    bar.set_message(one_line(&format!("{skill}, attempt {attempt} of {attempts}"), 80));
                 }
             }
             Event::CallEnded { call, ended: Ended::Outcome { .. }, .. } => {
@@ -120,56 +118,56 @@ impl Observer for Live {
 
 /// The line for an event, if a person wants to see it while the run goes on.
 fn line(event: &Event, state: &State, width: usize) -> Option<String> {
-    let of = |call: &CallId| state.calls[call].subgoal.to_string();
-    let told = |subgoal: &str, text: String| Some(one_line(&format!("  {subgoal:<14} {text}"), width));
+    if let Event::StageEntered { stage } = event {
+        return Some(one_line(&format!("stage {stage}"), width));
+    }
+    let (subgoal, text) = of_subgoal(event, state).or_else(|| of_call(event, state))?;
+    Some(one_line(&format!("  {:<14} {text}", subgoal.as_str()), width))
+}
+
+fn of_subgoal<'e>(event: &'e Event, state: &State) -> Option<(&'e SubgoalId, String)> {
     match event {
-        Event::StageEntered { stage } => Some(format!("stage {stage}")),
         Event::CallIntended { subgoal, skill, version, attempt, .. } => {
             let attempts = state.spec(subgoal).attempts;
-            told(subgoal.as_str(), format!("attempt {attempt} of {attempts}: {skill} {version}"))
+            Some((subgoal, format!("attempt {attempt} of {attempts}: {skill} {version}")))
         }
         Event::ActionRefused { subgoal, problems } => {
             let why: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
-            told(subgoal.as_str(), format!("refused before any call: {}", why.join("; ")))
-        }
-        Event::CallEnded { call, ended, .. } => {
-            let failed = !matches!(ended, Ended::Outcome { .. });
-            if failed { told(&of(call), words::ended(Some(ended))) } else { None }
-        }
-        Event::VerdictGiven { call, judge, judgement, .. } => {
-            told(&of(call), format!("{} {}", judge.name(), judged(judgement)?))
-        }
-        Event::OutcomeAccepted { call, facts, artifacts } => told(
-            &of(call),
-            format!(
-                "accepted: {}, {}",
-                words::many(facts.len(), "fact"),
-                words::many(artifacts.len(), "file")
-            ),
-        ),
-        Event::RemedyGiven { call, diagnosis, remedy } => {
-            let advice =
-                remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
-            told(&of(call), format!("diagnosis: {diagnosis}{advice}"))
+            Some((subgoal, format!("refused before any call: {}", why.join("; "))))
         }
         Event::CriteriaEvaluated { subgoal, criteria } => {
             let unmet: Vec<&str> =
                 criteria.iter().filter(|state| !state.holds).map(|state| state.text.as_str()).collect();
-            if unmet.is_empty() {
-                None
-            } else {
-                told(subgoal.as_str(), format!("not met yet: {}", unmet.join("; ")))
-            }
+            (!unmet.is_empty()).then(|| (subgoal, format!("not met yet: {}", unmet.join("; "))))
         }
-        Event::AskOpened { subgoal, question } => {
-            told(subgoal.as_str(), format!("asks a person: {question}"))
-        }
-        Event::SubgoalClosed { subgoal, closing: Closing::Met } => told(subgoal.as_str(), "met".to_owned()),
+        Event::AskOpened { subgoal, question } => Some((subgoal, format!("asks a person: {question}"))),
+        Event::SubgoalClosed { subgoal, closing: Closing::Met } => Some((subgoal, "met".to_owned())),
         Event::SubgoalClosed { subgoal, closing } => {
-            told(subgoal.as_str(), format!("not met: {}", words::closing(closing)))
+            Some((subgoal, format!("not met: {}", words::closing(closing))))
         }
         _ => None,
     }
+}
+
+fn of_call<'s>(event: &Event, state: &'s State) -> Option<(&'s SubgoalId, String)> {
+    let (call, text) = match event {
+        Event::CallEnded { ended: Ended::Outcome { .. }, .. } => return None,
+        Event::CallEnded { call, ended, .. } => (call, words::ended(Some(ended))),
+        Event::VerdictGiven { call, judge, judgement, .. } => {
+            (call, format!("{} {}", judge.name(), judged(judgement)?))
+        }
+        Event::OutcomeAccepted { call, facts, artifacts } => {
+            let facts = words::many(facts.len(), "fact");
+            (call, format!("accepted: {facts}, {}", words::many(artifacts.len(), "file")))
+        }
+        Event::RemedyGiven { call, diagnosis, remedy } => {
+            let advice =
+                remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
+            (call, format!("diagnosis: {diagnosis}{advice}"))
+        }
+        _ => return None,
+    };
+    Some((&state.calls.get(call)?.subgoal, text))
 }
 
 fn judged(judgement: &Judgement) -> Option<String> {

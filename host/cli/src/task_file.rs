@@ -98,7 +98,6 @@ fn read_level(section: &Section<'_>, default: Level) -> Level {
         section.parsed("level", "\"self-checked\", \"independent\" or \"attested\"", |word| match word {
             "self-checked" => Some(Level::SelfChecked),
             "independent" => Some(Level::Independent),
-            "attested" => Some(Level::Attested),
             _ => None,
         });
     level.unwrap_or(default)

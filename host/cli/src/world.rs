@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::port::BoxFuture;
 use checkrein_harness::driver::Clock;
-use checkrein_sandbox::{Places, Sandbox};
+use checkrein_sandbox::{Places, Sandbox, SandboxError};
 use checkrein_store::{State, StoreError};
 use rand::RngExt;
 
@@ -30,7 +30,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// A new run id: the day, and six characters that no other run has.
+/// A run id: the day, and six characters by chance.
 pub fn new_run_id(now: Timestamp) -> RunId {
     const ALPHABET: &[u8] = b"0123456789abcdefghjkmnpqrstvwxyz";
     let day = jiff::Timestamp::from_millisecond(now.0 as i64)
@@ -59,14 +59,33 @@ pub fn read_state(global: &Global) -> Result<State, CliError> {
     Ok(State::open_existing(&state_folder(global)?)?)
 }
 
-/// The sandbox over a state folder.
+/// The sandbox over a state folder, after its limits were tried on this machine: nothing of a
+/// stranger runs where they do not hold.
+///
+/// # Errors
+///
+/// If it cannot be set up, or a limit does not hold.
+pub async fn sandbox(state: &State) -> Result<Sandbox, CliError> {
+    let sandbox = untried_sandbox(state)?;
+    let held = sandbox.self_test().await;
+    held.map_err(|error| CliError::Ours(format!("{error}; `checkrein doctor` shows what is in force")))?;
+    Ok(sandbox)
+}
+
+/// The sandbox over a state folder, for who tries its limits.
 ///
 /// # Errors
 ///
 /// If it cannot be set up.
-pub fn sandbox(state: &State) -> Result<Sandbox, CliError> {
+pub fn untried_sandbox(state: &State) -> Result<Sandbox, CliError> {
     let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
-    Sandbox::new(places, Arc::new(state.blobs())).map_err(|error| CliError::Ours(error.to_string()))
+    Ok(Sandbox::new(places, Arc::new(state.blobs()))?)
+}
+
+impl From<SandboxError> for CliError {
+    fn from(error: SandboxError) -> Self {
+        CliError::Ours(error.to_string())
+    }
 }
 
 impl From<StoreError> for CliError {

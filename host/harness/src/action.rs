@@ -128,6 +128,11 @@ fn parse(raw: &Value) -> Result<Action, Vec<Problem>> {
     }
 }
 
+/// Why a text that should be an argument schema is none; `None` if it is one.
+pub fn schema_fault(schema: &Value) -> Option<String> {
+    jsonschema::draft202012::new(schema).err().map(|error| error.to_string())
+}
+
 fn known_skill<'s>(state: &'s State, name: &str) -> Result<&'s ComponentCard, Vec<Problem>> {
     state.skill(name).ok_or_else(|| {
         let known: Vec<&str> =
@@ -140,7 +145,8 @@ fn known_skill<'s>(state: &'s State, name: &str) -> Result<&'s ComponentCard, Ve
 }
 
 fn check_schema(card: &ComponentCard, args: &Map<String, Value>) -> Result<(), Vec<Problem>> {
-    let Some(schema) = &card.manifest.args else { return Ok(()) };
+    // Without a schema nothing is known to fit; the loader lets no such skill in.
+    let schema = card.manifest.args.as_ref().unwrap_or(&Value::Bool(false));
     let instance = Value::Object(args.clone());
     let wrong = |message: String, expected: Value, actual: Value| {
         problem(Stage::Schema, "args", card.name(), message, expected, actual)
@@ -183,7 +189,7 @@ fn check_semantics(
     check_mode(state, card, &mut hold);
     check_spent(state, subgoal, card, args, &mut hold);
     check_required(state, subgoal, card, &mut hold);
-    check_locked(state, subgoal, args, &mut hold);
+    check_locked(state, subgoal, card, args, &mut hold);
     check_paths(state, subgoal, args, &mut hold);
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
@@ -205,14 +211,14 @@ fn check_spent(
     args: &Map<String, Value>,
     hold: &mut Hold<'_>,
 ) {
-    if let Some(how) = state.goal(subgoal).spent.get(&digest(card.name(), args)) {
+    if let Some(how) = state.subgoal(subgoal).closed_actions.get(&digest(card.name(), args)) {
         let message = format!("the same call was already {how} in this subgoal");
         hold("repeated", message, json!("another skill or other arguments"), json!(args), None);
     }
 }
 
 fn check_required(state: &State, subgoal: &SubgoalId, card: &ComponentCard, hold: &mut Hold<'_>) {
-    let scope = &state.goal(subgoal).scope;
+    let scope = &state.subgoal(subgoal).scope;
     for required in &card.manifest.requires {
         if !scope.iter().any(|fact| covers(required, &state.facts[fact].entry.subject)) {
             let message = format!("`{}` needs a fact on `{required}`, and none is in scope", card.name());
@@ -221,16 +227,32 @@ fn check_required(state: &State, subgoal: &SubgoalId, card: &ComponentCard, hold
     }
 }
 
-/// A parameter that a met subgoal used keeps its value.
-fn check_locked(state: &State, subgoal: &SubgoalId, args: &Map<String, Value>, hold: &mut Hold<'_>) {
+/// Parameters are the user's: no planner and no remedy changes one. Arguments that lock keep the
+/// value that a met subgoal used.
+fn check_locked(
+    state: &State,
+    subgoal: &SubgoalId,
+    card: &ComponentCard,
+    args: &Map<String, Value>,
+    hold: &mut Hold<'_>,
+) {
     let parameters = state.setup.as_ref().map(|setup| &setup.task.parameters);
     for (pointer, parameter) in reference::parameter_places(&state.spec(subgoal).args) {
-        let Some(by) = state.locked.get(&parameter) else { continue };
-        let locked = parameters.and_then(|all| all.get(&parameter)).cloned().unwrap_or(Value::Null);
+        let stated = parameters.and_then(|all| all.get(&parameter)).cloned().unwrap_or(Value::Null);
         let actual = reference::at(args, &pointer).cloned().unwrap_or(Value::Null);
-        if actual != locked {
-            let message = format!("the parameter `{parameter}` is locked since `{by}` was met with it");
-            hold("locked", message, locked, actual, Some(pointer));
+        if actual != stated {
+            let message = format!("the parameter `{parameter}` is the user's to change");
+            hold("parameter", message, stated, actual, Some(pointer));
+        }
+    }
+    for pointer in &card.manifest.locks {
+        let Some((locked, by)) = state.locked.get(&(card.name().to_owned(), pointer.clone())) else {
+            continue;
+        };
+        let actual = reference::at(args, pointer).cloned().unwrap_or(Value::Null);
+        if actual != *locked {
+            let message = format!("the argument `{pointer}` is locked since `{by}` was met with it");
+            hold("locked", message, locked.clone(), actual, Some(pointer.clone()));
         }
     }
 }
@@ -238,7 +260,7 @@ fn check_locked(state: &State, subgoal: &SubgoalId, args: &Map<String, Value>, h
 /// Paths under `/in` and `/artifacts` that the arguments name must be there.
 fn check_paths(state: &State, subgoal: &SubgoalId, args: &Map<String, Value>, hold: &mut Hold<'_>) {
     let inputs = state.setup.as_ref().map(|setup| &setup.task.inputs);
-    let artifacts = state.artifacts_in_scope(state.goal(subgoal));
+    let artifacts = state.artifacts_in_scope(state.subgoal(subgoal));
     for (pointer, text) in reference::texts(args) {
         let there = if let Some(file) = text.strip_prefix("/in/") {
             inputs.is_some_and(|inputs| inputs.iter().any(|input| input.file == file))

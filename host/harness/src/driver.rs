@@ -124,24 +124,34 @@ impl<L: Log> Driver<L> {
                 return Ok((status, self.state));
             }
             for effect in due(&self.state) {
-                if performing.len() < AT_ONCE && !performing.contains(&effect) {
+                let waits = matches!(effect, Effect::WaitUntil { .. });
+                if (waits || performing.len() < AT_ONCE) && !performing.contains(&effect) {
                     performing.insert(effect.clone());
                     let work = perform::perform(&self.world, &self.contents, &self.state, &effect)?;
                     tasks.spawn(async move { (effect, work.await) });
                 }
             }
             let Some(first) = tasks.join_next().await else { return Err(DriveError::Stuck(self.run)) };
-            let mut inputs = Vec::new();
+            let (mut inputs, mut failed) = (Vec::new(), None);
             // What else has ended by now goes into the same transaction.
             for ended in std::iter::once(first).chain(std::iter::from_fn(|| tasks.try_join_next())) {
-                let (effect, input) = ended.map_err(|error| DriveError::Host {
-                    component: "an effect".to_owned(),
-                    detail: error.to_string(),
-                })?;
-                performing.remove(&effect);
-                inputs.push(input?);
+                match ended {
+                    Ok((effect, Ok(input))) => {
+                        performing.remove(&effect);
+                        inputs.push(input);
+                    }
+                    Ok((_, Err(error))) => failed = failed.or(Some(error)),
+                    Err(error) => {
+                        let component = "an effect".to_owned();
+                        failed = failed.or(Some(DriveError::Host { component, detail: error.to_string() }));
+                    }
+                }
             }
+            // What did end is logged, whatever else went wrong.
             self.feed(&inputs)?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
         }
     }
 

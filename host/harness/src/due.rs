@@ -13,11 +13,8 @@ pub fn due(state: &State) -> Vec<Effect> {
     if state.ended.is_some() {
         return Vec::new();
     }
-    let opening = state
-        .ready
-        .iter()
-        .filter(|id| may_open(state, id))
-        .map(|id| Effect::Resolve { subgoal: id.clone(), scope: state.scope(id).0 });
+    let opening =
+        state.ready.iter().filter(|id| may_open(state, id)).map(|id| Effect::Resolve { subgoal: id.clone() });
     let going_on = state.open.iter().filter_map(|id| effect_of(state, id));
     going_on.chain(opening).collect()
 }
@@ -29,7 +26,7 @@ pub fn may_open(state: &State, id: &SubgoalId) -> bool {
 
 fn effect_of(state: &State, id: &SubgoalId) -> Option<Effect> {
     let subgoal = id.clone();
-    match &state.goal(id).phase {
+    match &state.subgoal(id).phase {
         Phase::Assessing => Some(Effect::Assess { subgoal, skills: candidates(state, id) }),
         Phase::Planning | Phase::Advised(_) => Some(Effect::Propose { subgoal }),
         Phase::Calling(call) => Some(Effect::Execute { call: call.clone() }),
@@ -39,11 +36,11 @@ fn effect_of(state: &State, id: &SubgoalId) -> Option<Effect> {
         }),
         Phase::Recovering(call) => Some(Effect::Recover { call: call.clone() }),
         // Accepted, but not met.
-        Phase::Evaluated => state.goal(id).calls.last().map(|call| Effect::Recover { call: call.clone() }),
+        Phase::Evaluated => state.subgoal(id).calls.last().map(|call| Effect::Recover { call: call.clone() }),
         Phase::Evaluating => Some(Effect::Evaluate { subgoal }),
         Phase::Sleeping(until) => Some(Effect::WaitUntil { subgoal, until: *until }),
         // What follows from these is decided by the core itself.
-        Phase::Waiting | Phase::Checking(_) | Phase::Ended(_) | Phase::Closed(_) => None,
+        Phase::Waiting | Phase::Checking(_) | Phase::Quarantined(_) | Phase::Closed(_) => None,
     }
 }
 

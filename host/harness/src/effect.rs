@@ -17,6 +17,10 @@ pub enum Input {
     Resolved {
         /// Of which subgoal.
         subgoal: SubgoalId,
+        /// The facts that they were resolved over.
+        scope: Vec<FactId>,
+        /// The calls whose artifacts they were resolved over.
+        artifacts: Vec<CallId>,
         /// The arguments, or all that is wrong with them.
         args: Result<Map<String, Value>, Vec<Problem>>,
     },
@@ -85,12 +89,10 @@ pub enum Input {
 /// performs one that it is performing already.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Effect {
-    /// Resolve the references in a subgoal's arguments over this scope.
+    /// Resolve the references in a subgoal's arguments over its scope.
     Resolve {
         /// Of which subgoal.
         subgoal: SubgoalId,
-        /// The facts in scope.
-        scope: Vec<FactId>,
     },
     /// Ask these triggers.
     Assess {

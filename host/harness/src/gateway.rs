@@ -8,16 +8,17 @@
 
 use std::collections::BTreeSet;
 
+use checkrein_contract::Digest;
 use checkrein_contract::event::{
     Binding, Draft, Ended, Event, FactEntry, Judge, Judgement, Reason, StoredArtifact,
 };
-use checkrein_contract::id::{CallId, FactId, covers, is_subject};
+use checkrein_contract::id::{CallId, FactId, covers, is_subject, overlap};
 use checkrein_contract::interface::{Check, Finding, Level, Severity};
 use serde_json::{Value, json};
 
 use crate::state::{CallState, State};
 
-/// How often a judge that cannot judge is asked again before the subgoal is given up.
+/// How often a judge that cannot judge is asked in all before the subgoal is given up.
 pub const TRIES: u32 = 2;
 
 /// The judges of a call's submission, in the order in which they are asked.
@@ -32,20 +33,28 @@ pub fn judges(state: &State, call: &CallState) -> Vec<Judge> {
     judges
 }
 
+/// A verifier that is bound and not there is asked all the same: it cannot judge.
 fn bound(state: &State, call: &CallState) -> Vec<Judge> {
     let Some(setup) = &state.setup else { return Vec::new() };
-    let bindings = setup.bindings.iter().enumerate().filter(|(_, binding)| is_bound(binding, call));
-    let judges = bindings.filter_map(|(index, binding)| {
-        let card = state.verifier(&binding.verifier)?;
-        Some(Judge::Verifier { name: binding.verifier.clone(), component: card.component, binding: index })
+    let bindings = setup.bindings.iter().enumerate().filter(|(_, binding)| is_bound(state, binding, call));
+    let judges = bindings.map(|(index, binding)| Judge::Verifier {
+        name: binding.verifier.clone(),
+        component: state.verifier(&binding.verifier).map_or(Digest::ZERO, |card| card.component),
+        binding: index,
     });
     judges.collect()
 }
 
-fn is_bound(binding: &Binding, call: &CallState) -> bool {
+fn is_bound(state: &State, binding: &Binding, call: &CallState) -> bool {
     let by_skill = binding.on.iter().any(|name| name == "*" || *name == call.skill);
+    let (drafts, artifacts) = submitted(call);
     let on_subject = |draft: &Draft| binding.on_facts.iter().any(|pattern| covers(pattern, &draft.subject));
-    by_skill || submitted(call).0.iter().any(on_subject)
+    // Files without a fact do not slip past who judges what their skill writes.
+    let may_write = || {
+        let patterns = state.skill(&call.skill).map(|card| card.facts.as_slice()).unwrap_or_default();
+        patterns.iter().any(|own| binding.on_facts.iter().any(|pattern| overlap(own, pattern)))
+    };
+    by_skill || drafts.iter().any(on_subject) || (drafts.is_empty() && !artifacts.is_empty() && may_write())
 }
 
 /// The draft facts and artifacts of a call's submission; none if it has no outcome.
@@ -64,6 +73,7 @@ pub fn inspect(state: &State, id: &CallId) -> (Judgement, Vec<Event>) {
     check_evidence(state, call, drafts, &mut findings);
     check_subjects(state, call, drafts, &mut findings);
     check_sources(state, call, drafts, &mut findings);
+    check_artifacts(state, call, &mut findings);
     let (contradicting, events) = contradictions(state, id);
     findings.extend(contradicting);
     (judgement(drafts, findings), events)
@@ -127,7 +137,7 @@ fn check_subjects(state: &State, call: &CallState, drafts: &[Draft], findings: &
 
 /// Every source is an input, an artifact in scope, or a fact in scope.
 fn check_sources(state: &State, call: &CallState, drafts: &[Draft], findings: &mut Vec<Finding>) {
-    let goal = state.goal(&call.subgoal);
+    let goal = state.subgoal(&call.subgoal);
     let artifacts = state.artifacts_in_scope(goal);
     let scope: BTreeSet<&str> = goal.scope.iter().map(FactId::as_str).collect();
     let inputs: BTreeSet<&str> =
@@ -152,6 +162,38 @@ fn check_sources(state: &State, call: &CallState, drafts: &[Draft], findings: &m
     }
 }
 
+/// Checks name facts and files in one list, so no file is called as a fact is; and the files of a
+/// subgoal fit into one folder.
+fn check_artifacts(state: &State, call: &CallState, findings: &mut Vec<Finding>) {
+    let (drafts, artifacts) = submitted(call);
+    let earlier = state.accepted(&call.subgoal).flat_map(|(_, call)| &call.artifacts);
+    let earlier: Vec<&str> = earlier.map(|file| file.path.as_str()).collect();
+    let below = |one: &str, other: &str| one.strip_prefix(other).is_some_and(|rest| rest.starts_with('/'));
+    for file in artifacts {
+        let path = file.path.as_str();
+        if drafts.iter().any(|draft| draft.subject == path) {
+            let message = format!("the file `{path}` has the name of a draft fact");
+            findings.push(finding(
+                "artifact-path",
+                message,
+                json!("a name of its own"),
+                json!(path),
+                path.to_owned(),
+            ));
+        }
+        if let Some(other) = earlier.iter().find(|other| below(path, other) || below(other, path)) {
+            let message = format!("the file `{path}` does not fit beside `{other}` of an earlier call");
+            findings.push(finding(
+                "artifact-path",
+                message,
+                json!("another name"),
+                json!(path),
+                path.to_owned(),
+            ));
+        }
+    }
+}
+
 /// Other content on a subject that has a current fact, unless it is superseded by its own skill
 /// or the task allows it.
 fn contradictions(state: &State, id: &CallId) -> (Vec<Finding>, Vec<Event>) {
@@ -165,12 +207,14 @@ fn contradictions(state: &State, id: &CallId) -> (Vec<Finding>, Vec<Event>) {
         if current.entry.content == draft.content || replaced {
             continue;
         }
-        events.push(Event::ContradictionFound {
-            call: id.clone(),
-            subject: draft.subject.clone(),
-            current: current.entry.id.clone(),
-            other: draft.content,
-        });
+        if !call.contradictions.contains(&(draft.subject.clone(), current.entry.id.clone())) {
+            events.push(Event::ContradictionFound {
+                call: id.clone(),
+                subject: draft.subject.clone(),
+                current: current.entry.id.clone(),
+                other: draft.content,
+            });
+        }
         let message = format!("`{}` has other content on `{}`", current.entry.id, draft.subject);
         let mut finding = finding(
             "contradiction",
@@ -213,12 +257,10 @@ fn check_supersedes(
     }
 }
 
-/// Lets a submission through that every judge accepted: the facts that it becomes.
-///
-/// # Errors
-///
-/// The gateway's last word, if the pool has changed since, or something was named in no check.
-pub fn admit(state: &State, id: &CallId) -> Result<Vec<FactEntry>, (Judgement, Vec<Event>)> {
+/// Lets a submission through that every judge accepted: the facts that it becomes, or the gateway's
+/// last word, if the pool has changed since or something was named in no check. The events tell of
+/// contradictions that were not found before.
+pub fn admit(state: &State, id: &CallId) -> (Result<Vec<FactEntry>, Judgement>, Vec<Event>) {
     let call = &state.calls[id];
     let (drafts, artifacts) = submitted(call);
     let (mut findings, events) = contradictions(state, id);
@@ -237,10 +279,11 @@ pub fn admit(state: &State, id: &CallId) -> Result<Vec<FactEntry>, (Judgement, V
         ));
     }
     if !findings.is_empty() {
-        return Err((Judgement::Rejected { checks: Vec::new(), findings }, events));
+        return (Err(Judgement::Rejected { checks: Vec::new(), findings }), events);
     }
     let independent = self::named(call, |judge| matches!(judge, Judge::Verifier { .. }));
-    Ok(drafts.iter().enumerate().map(|(index, draft)| entry(state, index, draft, &independent)).collect())
+    let facts = drafts.iter().enumerate().map(|(index, draft)| entry(state, index, draft, &independent));
+    (Ok(facts.collect()), events)
 }
 
 /// What the judges that `of` picks named in a check.
@@ -251,7 +294,8 @@ fn named(call: &CallState, of: impl Fn(&Judge) -> bool) -> BTreeSet<&str> {
 }
 
 fn entry(state: &State, index: usize, draft: &Draft, independent: &BTreeSet<&str>) -> FactEntry {
-    let version = state.current.get(&draft.subject).map_or(1, |id| state.facts[id].entry.version + 1);
+    let version =
+        (1..).find(|version| !state.facts.contains_key(&FactId::new(&draft.subject, *version))).unwrap_or(1);
     let by_others = independent.contains(draft.subject.as_str());
     FactEntry {
         id: FactId::new(&draft.subject, version),

@@ -9,16 +9,16 @@ use serde_json::{Map, Value};
 
 use crate::action::Action;
 use crate::observation::Observation;
-use crate::state::{Goal, State};
+use crate::state::{State, SubgoalState};
 
 /// The next action for a subgoal.
 pub fn propose(state: &State, subgoal: &SubgoalId) -> Action {
-    let goal = state.goal(subgoal);
+    let goal = state.subgoal(subgoal);
     if goal.refusals > 0 {
-        return after_refusal(state, goal);
+        return after_refusal(goal);
     }
     let Some(last) = goal.calls.last().map(|call| &state.calls[call]) else {
-        return next_skill(state, goal, "no skill applies");
+        return next_skill(goal, "no skill applies");
     };
     match &goal.remedy {
         Some(Remedy::RetryWith(Value::Object(args))) => {
@@ -27,50 +27,45 @@ pub fn propose(state: &State, subgoal: &SubgoalId) -> Action {
         Some(Remedy::RetryWith(_)) => give_up("the remedy's arguments are not an object"),
         // The wait is over: a timer stands between the remedy and this.
         Some(Remedy::RetryAfter(_)) => Action::Call { skill: last.skill.clone(), args: last.args.clone() },
-        Some(Remedy::UseSkill(name)) => use_skill(state, goal, name),
-        Some(Remedy::Replan(hint)) => next_skill(state, goal, hint),
+        Some(Remedy::UseSkill(name)) => use_skill(goal, name),
+        Some(Remedy::Replan(hint)) => next_skill(goal, hint),
         Some(Remedy::AskPerson(question)) => Action::Ask { question: question.clone() },
         Some(Remedy::GiveUp(reason)) => give_up(reason),
-        None => next_skill(state, goal, "its recovery had no advice"),
+        None => next_skill(goal, "its recovery had no advice"),
     }
 }
 
 /// A refused action is not proposed again: another skill, or the end.
-fn after_refusal(state: &State, goal: &Goal) -> Action {
+fn after_refusal(goal: &SubgoalState) -> Action {
     let why = match goal.observations.last() {
         Some(Observation::Refused(problems)) => {
             problems.iter().map(|problem| problem.message.as_str()).collect::<Vec<_>>().join("; ")
         }
         _ => "the action was refused".to_owned(),
     };
-    // Each refusal in a row stands for one candidate that was proposed and turned down.
-    match untried(state, goal).nth(goal.refusals as usize) {
-        Some(assessed) if goal.calls.is_empty() => call(goal, assessed),
-        _ => give_up(&why),
-    }
+    next_skill(goal, &why)
 }
 
-fn use_skill(state: &State, goal: &Goal, name: &str) -> Action {
+fn use_skill(goal: &SubgoalState, name: &str) -> Action {
     match goal.assessed.iter().find(|assessed| assessed.skill == name && assessed.score > 0) {
         Some(assessed) => call(goal, assessed),
-        None => next_skill(state, goal, &format!("the remedy names `{name}`, which does not apply here")),
+        None => next_skill(goal, &format!("the remedy names `{name}`, which does not apply here")),
     }
 }
 
-fn next_skill(state: &State, goal: &Goal, why: &str) -> Action {
-    match untried(state, goal).next() {
+fn next_skill(goal: &SubgoalState, why: &str) -> Action {
+    match untried(goal).next() {
         Some(assessed) => call(goal, assessed),
         None => give_up(why),
     }
 }
 
-fn untried<'s>(state: &'s State, goal: &'s Goal) -> impl Iterator<Item = &'s Assessed> {
-    let tried = |skill: &str| goal.calls.iter().any(|call| state.calls[call].skill == skill);
-    goal.assessed.iter().filter(move |assessed| assessed.score > 0 && !tried(&assessed.skill))
+fn untried(goal: &SubgoalState) -> impl Iterator<Item = &Assessed> {
+    goal.assessed.iter().filter(|assessed| assessed.score > 0 && !goal.proposed.contains(&assessed.skill))
 }
 
 /// A call of the skill with the subgoal's arguments; those that its trigger drew fill absent keys.
-fn call(goal: &Goal, assessed: &Assessed) -> Action {
+fn call(goal: &SubgoalState, assessed: &Assessed) -> Action {
     let mut args: Map<String, Value> = goal.args.clone();
     for (key, value) in assessed.args.iter().flatten() {
         args.entry(key.clone()).or_insert_with(|| value.clone());

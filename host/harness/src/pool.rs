@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use checkrein_contract::Digest;
-use checkrein_contract::interface::{Fact, Outcome};
+use checkrein_contract::interface::{Fact, Level, Outcome};
 use checkrein_contract::port::{Blobs, FactSource, StorageError};
 
 use crate::state::PoolFact;
@@ -15,6 +15,7 @@ use crate::state::PoolFact;
 pub struct PoolView {
     facts: BTreeMap<String, PoolFact>,
     contents: Contents,
+    failed: Mutex<Option<StorageError>>,
 }
 
 impl PoolView {
@@ -28,7 +29,27 @@ impl PoolView {
                 current.insert(fact.entry.subject.clone(), fact.clone());
             }
         }
-        PoolView { facts: current, contents }
+        PoolView { facts: current, contents, failed: Mutex::default() }
+    }
+
+    /// Only those of this level or above.
+    #[must_use]
+    pub fn at_least(mut self, level: Level) -> Self {
+        self.facts.retain(|_, fact| fact.entry.level >= level);
+        self
+    }
+
+    /// Whether every content that was asked for could be read. A fact that could not is not
+    /// there for who asked, so what they make of it must not count.
+    ///
+    /// # Errors
+    ///
+    /// The first that could not.
+    pub fn whole(&self) -> Result<(), StorageError> {
+        match &*self.failed.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
     }
 
     /// The current fact on a subject.
@@ -41,12 +62,13 @@ impl PoolView {
     }
 
     fn read(&self, fact: &PoolFact) -> Option<Fact> {
-        self.contents
-            .fact(fact)
-            .inspect_err(
-                |error| tracing::error!(fact = %fact.entry.id, %error, "a fact's content cannot be read"),
-            )
-            .ok()
+        match self.contents.fact(fact) {
+            Ok(fact) => Some(fact),
+            Err(error) => {
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                None
+            }
+        }
     }
 }
 

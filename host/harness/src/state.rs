@@ -33,7 +33,7 @@ pub enum Phase {
     /// This call is being made.
     Calling(CallId),
     /// This call has ended with an outcome, now in quarantine.
-    Ended(CallId),
+    Quarantined(CallId),
     /// The judges of this call's submission are being asked.
     Verifying(CallId),
     /// The recovery is being asked about this call.
@@ -52,7 +52,7 @@ pub enum Phase {
 
 /// A subgoal, as far as it has come.
 #[derive(Clone, Debug)]
-pub struct Goal {
+pub struct SubgoalState {
     /// Where its specification is: stage and index.
     at: (usize, usize),
     /// Where it stands.
@@ -73,8 +73,10 @@ pub struct Goal {
     pub refusals: u32,
     /// What the planner was told, oldest first.
     pub observations: Vec<Observation>,
+    /// Skills that were proposed, whether they were called or refused.
+    pub proposed: BTreeSet<String>,
     /// Actions that are not to be taken again: rejected ones, and those already accepted.
-    pub spent: BTreeMap<Digest, &'static str>,
+    pub closed_actions: BTreeMap<Digest, &'static str>,
     /// The reasons of the last rejection, if the last call was rejected.
     pub last_reasons: Option<Vec<Reason>>,
     /// The last remedy, until an action follows it.
@@ -108,11 +110,41 @@ pub struct CallState {
     pub verdicts: Vec<(Judge, Judgement)>,
     /// Whether its submission was let through.
     pub accepted: bool,
+    /// Its facts, once accepted.
+    pub facts: Vec<FactId>,
     /// Its artifacts, once accepted.
     pub artifacts: Vec<StoredArtifact>,
+    /// Contradictions that were found in its submission: subject, and the fact it contradicts.
+    pub contradictions: BTreeSet<(String, FactId)>,
 }
 
 impl CallState {
+    fn new(
+        subgoal: &SubgoalId,
+        skill: &str,
+        component: Digest,
+        args: &Map<String, Value>,
+        attempt: u32,
+        seed: u64,
+    ) -> Self {
+        CallState {
+            subgoal: subgoal.clone(),
+            skill: skill.to_owned(),
+            component,
+            args: args.clone(),
+            attempt,
+            seed,
+            fuel: 0,
+            wall_ms: 0,
+            ended: None,
+            verdicts: Vec::new(),
+            accepted: false,
+            facts: Vec::new(),
+            artifacts: Vec::new(),
+            contradictions: BTreeSet::new(),
+        }
+    }
+
     /// How often this judge could not judge the submission.
     pub fn unavailable(&self, judge: &Judge) -> u32 {
         let by = self
@@ -139,8 +171,10 @@ pub struct PoolFact {
 pub struct Spent {
     /// Calls intended.
     pub calls: u64,
-    /// Fuel used, and reserved by calls that have not ended.
+    /// Fuel used by calls that have ended.
     pub fuel: u64,
+    /// Fuel set aside for calls that have not.
+    pub reserved: u64,
 }
 
 /// The state of a run.
@@ -156,10 +190,8 @@ pub struct State {
     pub stage: usize,
     /// Whether the current stage was entered.
     pub entered: bool,
-    /// Whether its restore point was set.
-    pub restore_point: bool,
     /// All subgoals.
-    pub goals: BTreeMap<SubgoalId, Goal>,
+    pub subgoals: BTreeMap<SubgoalId, SubgoalState>,
     /// Subgoals of the current stage that are open: opened and not closed.
     pub open: BTreeSet<SubgoalId>,
     /// Subgoals of the current stage that wait, and have nothing left to wait for.
@@ -170,14 +202,14 @@ pub struct State {
     pub facts: BTreeMap<FactId, PoolFact>,
     /// The current fact of each subject.
     pub current: BTreeMap<String, FactId>,
-    /// Parameters that a met subgoal used, with the subgoal.
-    pub locked: BTreeMap<String, SubgoalId>,
+    /// Arguments that lock, by skill and JSON Pointer, with the value that a met subgoal used.
+    pub locked: BTreeMap<(String, String), (Value, SubgoalId)>,
     /// What the run used up.
     pub spent: Spent,
     /// What each stage used up.
     pub stage_spent: BTreeMap<usize, Spent>,
     /// What each subgoal used up.
-    pub goal_spent: BTreeMap<SubgoalId, Spent>,
+    pub subgoal_spent: BTreeMap<SubgoalId, Spent>,
     /// How it ended.
     pub ended: Option<RunStatus>,
     /// For each subgoal, those that come after it.
@@ -200,19 +232,19 @@ impl State {
     }
 
     /// A subgoal, as far as it has come. Ids in events are those of the task.
-    pub fn goal(&self, id: &SubgoalId) -> &Goal {
-        &self.goals[id]
+    pub fn subgoal(&self, id: &SubgoalId) -> &SubgoalState {
+        &self.subgoals[id]
     }
 
     /// The specification of a subgoal.
     pub fn spec(&self, id: &SubgoalId) -> &SubgoalSpec {
-        let (stage, index) = self.goals[id].at;
+        let (stage, index) = self.subgoals[id].at;
         &self.stages()[stage].subgoals[index]
     }
 
     /// The index of a subgoal's stage.
     pub fn stage_of(&self, id: &SubgoalId) -> usize {
-        self.goals[id].at.0
+        self.subgoals[id].at.0
     }
 
     /// The skill with this name.
@@ -227,21 +259,36 @@ impl State {
 
     /// Whether a subgoal is closed as met.
     pub fn is_met(&self, id: &SubgoalId) -> bool {
-        self.goals.get(id).is_some_and(|goal| goal.phase == Phase::Closed(Closing::Met))
+        self.subgoals.get(id).is_some_and(|goal| goal.phase == Phase::Closed(Closing::Met))
     }
 
     /// The accepted calls of a subgoal.
     pub fn accepted(&self, id: &SubgoalId) -> impl Iterator<Item = (&CallId, &CallState)> {
-        let calls = self.goals[id].calls.iter().map(|call| (call, &self.calls[call]));
+        let calls = self.subgoals[id].calls.iter().map(|call| (call, &self.calls[call]));
         calls.filter(|(_, call)| call.accepted)
     }
 
-    /// The facts that came out of a subgoal and count for it: those of its level or above.
+    /// The facts that came out of a subgoal, the newest of each subject.
+    pub fn own_facts(&self, id: &SubgoalId) -> impl Iterator<Item = &PoolFact> {
+        self.newest(self.accepted(id).flat_map(|(_, call)| &call.facts)).into_values()
+    }
+
+    /// Those of them that count for it: of its level or above.
     pub fn counted(&self, id: &SubgoalId) -> impl Iterator<Item = &PoolFact> {
         let level = self.spec(id).level;
-        self.facts
-            .values()
-            .filter(move |fact| self.calls[&fact.call].subgoal == *id && fact.entry.level >= level)
+        self.own_facts(id).filter(move |fact| fact.entry.level >= level)
+    }
+
+    /// Of each subject the newest of these facts.
+    fn newest<'s>(&'s self, ids: impl Iterator<Item = &'s FactId>) -> BTreeMap<&'s str, &'s PoolFact> {
+        let mut newest = BTreeMap::<&str, &PoolFact>::new();
+        for fact in ids.map(|id| &self.facts[id]) {
+            let other = newest.entry(&fact.entry.subject).or_insert(fact);
+            if other.entry.version < fact.entry.version {
+                *other = fact;
+            }
+        }
+        newest
     }
 
     /// The subgoals whose facts and artifacts a subgoal can read: those of earlier stages, and
@@ -259,20 +306,30 @@ impl State {
         before
     }
 
-    /// The scope of a subgoal if it opened now: current facts, and calls with artifacts.
+    /// The scope of a subgoal: of each subject the newest fact, and calls with artifacts, of the
+    /// subgoals before it. Those are over when it opens, so whatever runs beside it, its scope is
+    /// the same.
     pub fn scope(&self, id: &SubgoalId) -> (Vec<FactId>, Vec<CallId>) {
         let before = self.before(id);
-        let facts =
-            self.current.values().filter(|fact| before.contains(&self.calls[&self.facts[fact].call].subgoal));
-        let calls = before.iter().flat_map(|subgoal| self.accepted(subgoal));
-        let with_artifacts = calls.filter(|(_, call)| !call.artifacts.is_empty());
-        (facts.cloned().collect(), with_artifacts.map(|(id, _)| id.clone()).collect())
+        let calls: Vec<(&CallId, &CallState)> =
+            before.iter().flat_map(|subgoal| self.accepted(subgoal)).collect();
+        let facts = self.newest(calls.iter().flat_map(|(_, call)| &call.facts));
+        let with_artifacts = calls.iter().filter(|(_, call)| !call.artifacts.is_empty());
+        (
+            facts.into_values().map(|fact| fact.entry.id.clone()).collect(),
+            with_artifacts.map(|(id, _)| (*id).clone()).collect(),
+        )
     }
 
     /// The artifacts that a subgoal's calls can read, as `<subgoal>/<path>`. Where two calls of a
     /// subgoal wrote the same path, the later one stands.
-    pub fn artifacts_in_scope(&self, goal: &Goal) -> BTreeMap<String, Digest> {
-        let calls = goal.artifacts.iter().map(|id| &self.calls[id]);
+    pub fn artifacts_in_scope(&self, goal: &SubgoalState) -> BTreeMap<String, Digest> {
+        self.artifacts_of(&goal.artifacts)
+    }
+
+    /// The artifacts of these calls, as `<subgoal>/<path>`.
+    pub fn artifacts_of(&self, calls: &[CallId]) -> BTreeMap<String, Digest> {
+        let calls = calls.iter().map(|id| &self.calls[id]);
         let files = calls.flat_map(|call| {
             call.artifacts.iter().map(move |file| (format!("{}/{}", call.subgoal, file.path), file.digest))
         });
@@ -287,84 +344,92 @@ impl State {
                 About::Subgoal(subgoal) => subgoal.clone(),
                 About::Call(call) => self.calls[call].subgoal.clone(),
             };
-            self.goal_mut(&subgoal).observations.push(observation);
+            self.subgoal_mut(&subgoal).observations.push(observation);
         }
         match event {
             Event::RunStarted { setup } => self.start(at, setup),
-            Event::RestorePointSet { .. } => self.restore_point = true,
+            Event::RestorePointSet { .. } => {}
             Event::StageEntered { .. } => self.enter(),
             Event::SubgoalOpened { subgoal, scope, artifacts, args } => {
                 self.ready.remove(subgoal);
                 self.open.insert(subgoal.clone());
-                let goal = self.goal_mut(subgoal);
+                let goal = self.subgoal_mut(subgoal);
                 goal.scope.clone_from(scope);
                 goal.artifacts.clone_from(artifacts);
                 goal.args.clone_from(args);
                 goal.phase = Phase::Assessing;
             }
             Event::SkillsAssessed { subgoal, assessed } => {
-                let goal = self.goal_mut(subgoal);
+                let goal = self.subgoal_mut(subgoal);
                 goal.assessed.clone_from(assessed);
                 goal.phase = Phase::Planning;
             }
             Event::ActionProposed { subgoal, action } => {
-                self.goal_mut(subgoal).phase = Phase::Checking(action.clone());
+                let goal = self.subgoal_mut(subgoal);
+                goal.proposed.extend(action.get("skill").and_then(Value::as_str).map(str::to_owned));
+                goal.phase = Phase::Checking(action.clone());
             }
             Event::ActionRefused { subgoal, .. } => {
-                let goal = self.goal_mut(subgoal);
+                let goal = self.subgoal_mut(subgoal);
                 goal.refusals += 1;
                 goal.phase = Phase::Planning;
             }
-            Event::BudgetReserved { .. } | Event::CallIntended { .. } => self.intend(event),
+            Event::CallIntended { call, subgoal, skill, component, args, attempt, seed, .. } => {
+                let state = CallState::new(subgoal, skill, *component, args, *attempt, *seed);
+                self.intend(call, state);
+            }
+            Event::BudgetReserved { call, fuel, wall_ms } => self.reserve(call, *fuel, *wall_ms),
             Event::CallEnded { call, ended, .. } => self.end_call(call, ended),
             Event::BudgetSettled { call, used } => self.settle(call, used),
             Event::VerdictGiven { call, judge, judgement, .. } => {
                 self.call_mut(call).verdicts.push((judge.clone(), judgement.clone()));
-                self.goal_of_mut(call).phase = Phase::Verifying(call.clone());
+                self.subgoal_of_mut(call).phase = Phase::Verifying(call.clone());
             }
             Event::OutcomeAccepted { call, facts, artifacts } => self.accept(call, facts, artifacts),
             Event::OutcomeRejected { call, reasons } => self.reject(call, reasons),
-            Event::ContradictionFound { .. } | Event::AskOpened { .. } => {}
+            Event::ContradictionFound { call, subject, current, .. } => {
+                self.call_mut(call).contradictions.insert((subject.clone(), current.clone()));
+            }
+            Event::AskOpened { .. } => {}
             Event::CriteriaEvaluated { subgoal, criteria } => {
-                let goal = self.goal_mut(subgoal);
+                let goal = self.subgoal_mut(subgoal);
                 goal.criteria.clone_from(criteria);
                 goal.phase = Phase::Evaluated;
             }
             Event::RemedyGiven { call, remedy, .. } => {
-                let goal = self.goal_of_mut(call);
+                let goal = self.subgoal_of_mut(call);
                 goal.remedy.clone_from(remedy);
                 goal.phase = Phase::Advised(call.clone());
             }
-            Event::TimerSet { subgoal, until } => self.goal_mut(subgoal).phase = Phase::Sleeping(*until),
-            Event::TimerReached { subgoal } => self.goal_mut(subgoal).phase = Phase::Planning,
+            Event::TimerSet { subgoal, until } => self.subgoal_mut(subgoal).phase = Phase::Sleeping(*until),
+            Event::TimerReached { subgoal } => self.subgoal_mut(subgoal).phase = Phase::Planning,
             Event::SubgoalClosed { subgoal, closing } => self.close(subgoal, closing),
             Event::StageEvaluated { .. } => {
                 self.stage += 1;
                 self.entered = false;
-                self.restore_point = false;
             }
             Event::RunEnded { status, .. } => self.ended = Some(*status),
         }
     }
 
-    fn goal_mut(&mut self, id: &SubgoalId) -> &mut Goal {
-        self.goals.get_mut(id).unwrap_or_else(|| panic!("the log names the unknown subgoal `{id}`"))
+    fn subgoal_mut(&mut self, id: &SubgoalId) -> &mut SubgoalState {
+        self.subgoals.get_mut(id).unwrap_or_else(|| panic!("the log names the unknown subgoal `{id}`"))
     }
 
     fn call_mut(&mut self, id: &CallId) -> &mut CallState {
         self.calls.get_mut(id).unwrap_or_else(|| panic!("the log names the unknown call `{id}`"))
     }
 
-    fn goal_of_mut(&mut self, call: &CallId) -> &mut Goal {
+    fn subgoal_of_mut(&mut self, call: &CallId) -> &mut SubgoalState {
         let subgoal = self.calls[call].subgoal.clone();
-        self.goal_mut(&subgoal)
+        self.subgoal_mut(&subgoal)
     }
 
     fn start(&mut self, at: Timestamp, setup: &Setup) {
         self.started = at;
         for (stage, of) in setup.task.stages.iter().enumerate() {
             for (index, spec) in of.subgoals.iter().enumerate() {
-                self.goals.insert(spec.id.clone(), Goal::new((stage, index)));
+                self.subgoals.insert(spec.id.clone(), SubgoalState::new((stage, index)));
                 for before in &spec.after {
                     self.dependents.entry(before.clone()).or_default().push(spec.id.clone());
                 }
@@ -380,41 +445,23 @@ impl State {
             subgoals.iter().filter(|spec| spec.after.is_empty()).map(|spec| spec.id.clone()).collect();
     }
 
-    fn intend(&mut self, event: &Event) {
-        match event {
-            Event::CallIntended { call, subgoal, skill, component, args, attempt, seed, .. } => {
-                let state = CallState {
-                    subgoal: subgoal.clone(),
-                    skill: skill.clone(),
-                    component: *component,
-                    args: args.clone(),
-                    attempt: *attempt,
-                    seed: *seed,
-                    fuel: 0,
-                    wall_ms: 0,
-                    ended: None,
-                    verdicts: Vec::new(),
-                    accepted: false,
-                    artifacts: Vec::new(),
-                };
-                self.calls.insert(call.clone(), state);
-                let goal = self.goal_mut(subgoal);
-                goal.calls.push(call.clone());
-                goal.refusals = 0;
-                goal.remedy = None;
-                goal.phase = Phase::Calling(call.clone());
-            }
-            Event::BudgetReserved { call, fuel, wall_ms } => {
-                let state = self.call_mut(call);
-                state.fuel = *fuel;
-                state.wall_ms = *wall_ms;
-                self.spend(call, |spent| {
-                    spent.calls += 1;
-                    spent.fuel += fuel;
-                });
-            }
-            _ => {}
-        }
+    fn intend(&mut self, call: &CallId, state: CallState) {
+        let goal = self.subgoal_mut(&state.subgoal);
+        goal.calls.push(call.clone());
+        goal.refusals = 0;
+        goal.remedy = None;
+        goal.phase = Phase::Calling(call.clone());
+        self.calls.insert(call.clone(), state);
+    }
+
+    fn reserve(&mut self, call: &CallId, fuel: u64, wall_ms: u64) {
+        let state = self.call_mut(call);
+        state.fuel = fuel;
+        state.wall_ms = wall_ms;
+        self.spend(call, |spent| {
+            spent.calls += 1;
+            spent.reserved += fuel;
+        });
     }
 
     fn spend(&mut self, call: &CallId, change: impl Fn(&mut Spent)) {
@@ -422,19 +469,22 @@ impl State {
         let stage = self.stage_of(&subgoal);
         change(&mut self.spent);
         change(self.stage_spent.entry(stage).or_default());
-        change(self.goal_spent.entry(subgoal).or_default());
+        change(self.subgoal_spent.entry(subgoal).or_default());
     }
 
     fn settle(&mut self, call: &CallId, used: &Used) {
         let reserved = self.calls[call].fuel;
-        self.spend(call, |spent| spent.fuel = spent.fuel.saturating_sub(reserved) + used.fuel);
+        self.spend(call, |spent| {
+            spent.reserved = spent.reserved.saturating_sub(reserved);
+            spent.fuel += used.fuel;
+        });
     }
 
     fn end_call(&mut self, call: &CallId, ended: &Ended) {
         self.call_mut(call).ended = Some(ended.clone());
-        let goal = self.goal_of_mut(call);
+        let goal = self.subgoal_of_mut(call);
         if matches!(ended, Ended::Outcome { .. }) {
-            goal.phase = Phase::Ended(call.clone());
+            goal.phase = Phase::Quarantined(call.clone());
         } else {
             goal.attempts += 1;
             goal.last_reasons = None;
@@ -445,6 +495,7 @@ impl State {
     fn accept(&mut self, id: &CallId, facts: &[FactEntry], artifacts: &[StoredArtifact]) {
         let call = self.call_mut(id);
         call.accepted = true;
+        call.facts = facts.iter().map(|fact| fact.id.clone()).collect();
         call.artifacts = artifacts.to_vec();
         let outcome = match &call.ended {
             Some(Ended::Outcome { outcome, .. }) => *outcome,
@@ -452,11 +503,16 @@ impl State {
         };
         let action = crate::action::digest(&call.skill, &call.args);
         for entry in facts {
-            self.current.insert(entry.subject.clone(), entry.id.clone());
+            // The same content with less to stand on takes nothing away from what stands already.
+            let before = self.current.get(&entry.subject).map(|id| &self.facts[id].entry);
+            let weaker = before.is_some_and(|fact| fact.content == entry.content && fact.level > entry.level);
+            if !weaker {
+                self.current.insert(entry.subject.clone(), entry.id.clone());
+            }
             self.facts.insert(entry.id.clone(), PoolFact { entry: entry.clone(), call: id.clone(), outcome });
         }
-        let goal = self.goal_of_mut(id);
-        goal.spent.insert(action, "accepted");
+        let goal = self.subgoal_of_mut(id);
+        goal.closed_actions.insert(action, "accepted");
         goal.last_reasons = None;
         goal.phase = Phase::Evaluating;
     }
@@ -464,24 +520,36 @@ impl State {
     fn reject(&mut self, id: &CallId, reasons: &[Reason]) {
         let call = &self.calls[id];
         let action = crate::action::digest(&call.skill, &call.args);
-        let goal = self.goal_of_mut(id);
+        let goal = self.subgoal_of_mut(id);
         goal.attempts += 1;
-        goal.spent.insert(action, "rejected");
+        goal.closed_actions.insert(action, "rejected");
         goal.last_reasons = Some(reasons.to_vec());
         goal.phase = Phase::Recovering(id.clone());
+    }
+
+    /// Arguments that lock keep the value that a met subgoal used.
+    fn lock(&mut self, id: &SubgoalId) {
+        let accepted = self.accepted(id).map(|(_, call)| call);
+        let locks = accepted.flat_map(|call| {
+            let pointers =
+                self.skill(&call.skill).map(|card| card.manifest.locks.as_slice()).unwrap_or_default();
+            let value = |pointer: &String| reference::at(&call.args, pointer).cloned().unwrap_or(Value::Null);
+            pointers.iter().map(move |pointer| ((call.skill.clone(), pointer.clone()), value(pointer)))
+        });
+        for (place, value) in locks.collect::<Vec<_>>() {
+            self.locked.entry(place).or_insert_with(|| (value, id.clone()));
+        }
     }
 
     fn close(&mut self, id: &SubgoalId, closing: &Closing) {
         self.open.remove(id);
         self.ready.remove(id);
-        self.goal_mut(id).phase = Phase::Closed(closing.clone());
+        self.subgoal_mut(id).phase = Phase::Closed(closing.clone());
         if *closing == Closing::Met {
-            for parameter in reference::parameters(&self.spec(id).args) {
-                self.locked.entry(parameter).or_insert_with(|| id.clone());
-            }
+            self.lock(id);
         }
         for next in self.dependents.get(id).cloned().unwrap_or_default() {
-            let goal = &self.goals[&next];
+            let goal = &self.subgoals[&next];
             let waits = goal.phase == Phase::Waiting && goal.at.0 == self.stage;
             // Ready to open if all are met; ready to be closed as blocked if this one is not.
             if waits
@@ -494,9 +562,9 @@ impl State {
     }
 }
 
-impl Goal {
+impl SubgoalState {
     fn new(at: (usize, usize)) -> Self {
-        Goal {
+        SubgoalState {
             at,
             phase: Phase::Waiting,
             scope: Vec::new(),
@@ -507,7 +575,8 @@ impl Goal {
             attempts: 0,
             refusals: 0,
             observations: Vec::new(),
-            spent: BTreeMap::new(),
+            proposed: BTreeSet::new(),
+            closed_actions: BTreeMap::new(),
             last_reasons: None,
             remedy: None,
             criteria: Vec::new(),

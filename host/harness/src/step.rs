@@ -5,16 +5,17 @@ use checkrein_contract::event::{
     Assessed, Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus,
 };
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
-use checkrein_contract::interface::{Finding, Remedy};
+use checkrein_contract::interface::{Finding, Level, Remedy};
 use checkrein_contract::limits::{LimitKey, Used};
+use checkrein_contract::manifest::Effects;
 use checkrein_contract::task::{Budget, REFUSALS_MAX};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::action::{self, Action};
 use crate::due::{may_open, next_judge};
 use crate::effect::Input;
 use crate::gateway;
-use crate::state::{Goal, Phase, Spent, State};
+use crate::state::{Phase, Spent, State, SubgoalState};
 
 /// Decides, folds, and goes on deciding until nothing follows by itself: the events to append.
 pub fn advance(state: &mut State, input: &Input, at: Timestamp) -> Vec<Event> {
@@ -39,8 +40,17 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
     match input {
         Input::Start(setup) if state.setup.is_none() => vec![Event::RunStarted { setup: setup.clone() }],
         Input::Start(_) => Vec::new(),
-        Input::Resolved { subgoal, args } => opened(state, subgoal, args),
-        Input::Assessed { subgoal, assessed } if state.goal(subgoal).phase == Phase::Assessing => {
+        Input::Resolved { subgoal, scope, artifacts, args } => match args {
+            _ if !state.ready.contains(subgoal) || !may_open(state, subgoal) => Vec::new(),
+            Err(problems) => vec![close(subgoal, Closing::Unresolved { problems: problems.clone() })],
+            Ok(args) => vec![Event::SubgoalOpened {
+                subgoal: subgoal.clone(),
+                scope: scope.clone(),
+                artifacts: artifacts.clone(),
+                args: args.clone(),
+            }],
+        },
+        Input::Assessed { subgoal, assessed } if state.subgoal(subgoal).phase == Phase::Assessing => {
             let mut assessed = assessed.clone();
             assessed.sort_by(|one, two| two.score.cmp(&one.score).then_with(|| one.skill.cmp(&two.skill)));
             let none = assessed.iter().all(|skill| skill.score == 0);
@@ -48,7 +58,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
             let event = Event::SkillsAssessed { subgoal: subgoal.clone(), assessed };
             std::iter::once(event).chain(closing).collect()
         }
-        Input::Proposed { subgoal, action } if is_planning(&state.goal(subgoal).phase) => {
+        Input::Proposed { subgoal, action } if is_planning(&state.subgoal(subgoal).phase) => {
             vec![Event::ActionProposed { subgoal: subgoal.clone(), action: action.clone() }]
         }
         Input::Executed { call, ended, used, log }
@@ -62,7 +72,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
         {
             vec![verdict(call, judge.clone(), judgement.clone(), *used)]
         }
-        Input::Evaluated { subgoal, criteria } if state.goal(subgoal).phase == Phase::Evaluating => {
+        Input::Evaluated { subgoal, criteria } if state.subgoal(subgoal).phase == Phase::Evaluating => {
             let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
             vec![Event::CriteriaEvaluated { subgoal: subgoal.clone(), criteria }]
         }
@@ -76,7 +86,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
                 remedy: remedy.clone(),
             }]
         }
-        Input::TimerReached { subgoal } if matches!(state.goal(subgoal).phase, Phase::Sleeping(_)) => {
+        Input::TimerReached { subgoal } if matches!(state.subgoal(subgoal).phase, Phase::Sleeping(_)) => {
             vec![Event::TimerReached { subgoal: subgoal.clone() }]
         }
         Input::Proceed => proceed(state),
@@ -91,7 +101,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
 }
 
 fn phase_of<'s>(state: &'s State, call: &CallId) -> &'s Phase {
-    &state.goal(&state.calls[call].subgoal).phase
+    &state.subgoal(&state.calls[call].subgoal).phase
 }
 
 fn is_planning(phase: &Phase) -> bool {
@@ -107,7 +117,16 @@ fn evidence(state: &State, subgoal: &SubgoalId) -> Vec<CriterionState> {
         let text = format!("evidence of kind `{kind}`, {level} or above");
         CriterionState { text, holds: count > 0, note: format!("{count} facts") }
     });
-    kinds.collect()
+    let mut criteria: Vec<CriterionState> = kinds.collect();
+    if criteria.is_empty() && spec.criteria.is_empty() {
+        // A subgoal that asks for nothing is met by something, not by nothing.
+        let count = state.counted(subgoal).count();
+        let files: usize = state.accepted(subgoal).map(|(_, call)| call.artifacts.len()).sum();
+        let by_files = spec.level == Level::SelfChecked && files > 0;
+        let text = format!("at least one fact, {level} or above");
+        criteria.push(CriterionState { text, holds: count > 0 || by_files, note: format!("{count} facts") });
+    }
+    criteria
 }
 
 fn close(subgoal: &SubgoalId, closing: Closing) -> Event {
@@ -116,19 +135,6 @@ fn close(subgoal: &SubgoalId, closing: Closing) -> Event {
 
 fn verdict(call: &CallId, judge: Judge, judgement: Judgement, used: Used) -> Event {
     Event::VerdictGiven { call: call.clone(), judge, judgement, used }
-}
-
-fn opened(state: &State, subgoal: &SubgoalId, args: &Result<Map<String, Value>, Vec<Problem>>) -> Vec<Event> {
-    if !state.ready.contains(subgoal) || !may_open(state, subgoal) {
-        return Vec::new();
-    }
-    match args {
-        Ok(args) => {
-            let (scope, artifacts) = state.scope(subgoal);
-            vec![Event::SubgoalOpened { subgoal: subgoal.clone(), scope, artifacts, args: args.clone() }]
-        }
-        Err(problems) => vec![close(subgoal, Closing::Unresolved { problems: problems.clone() })],
-    }
 }
 
 fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[Assessed]) -> Closing {
@@ -155,13 +161,13 @@ fn proceed(state: &State) -> Vec<Event> {
         return Vec::new();
     }
     if let Some(blocked) = state.ready.iter().find(|id| !may_open(state, id)) {
-        let failed = |before: &&SubgoalId| state.goal(before).is_closed() && !state.is_met(before);
+        let failed = |before: &&SubgoalId| state.subgoal(before).is_closed() && !state.is_met(before);
         if let Some(by) = state.spec(blocked).after.iter().find(failed) {
             return vec![close(blocked, Closing::Blocked { by: by.clone() })];
         }
     }
     for id in &state.open {
-        let events = decide(state, id, state.goal(id));
+        let events = decide(state, id, state.subgoal(id));
         if !events.is_empty() {
             return events;
         }
@@ -178,7 +184,7 @@ fn strategy(state: &State) -> Vec<Event> {
         let name = format!("before-{}", stage.id);
         return vec![Event::RestorePointSet { name }, Event::StageEntered { stage: stage.id.clone() }];
     }
-    if !stage.subgoals.iter().all(|spec| state.goal(&spec.id).is_closed()) {
+    if !stage.subgoals.iter().all(|spec| state.subgoal(&spec.id).is_closed()) {
         return Vec::new();
     }
     let unmet: Vec<&SubgoalId> =
@@ -187,7 +193,8 @@ fn strategy(state: &State) -> Vec<Event> {
     if unmet.is_empty() {
         return vec![evaluated];
     }
-    let asks = |id: &&SubgoalId| matches!(state.goal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
+    let asks =
+        |id: &&SubgoalId| matches!(state.subgoal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
     let status =
         if unmet.iter().any(|id| asks(&id)) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
     let names: Vec<&str> = unmet.iter().map(|id| id.as_str()).collect();
@@ -196,10 +203,10 @@ fn strategy(state: &State) -> Vec<Event> {
 }
 
 /// The task loop: the next decision about one open subgoal, if it is the core's to make.
-fn decide(state: &State, id: &SubgoalId, goal: &Goal) -> Vec<Event> {
+fn decide(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
     match &goal.phase {
         Phase::Checking(action) => checked(state, id, goal, action),
-        Phase::Ended(call) => after_call(state, call),
+        Phase::Quarantined(call) => after_call(state, call),
         Phase::Verifying(call) => after_verdict(state, id, goal, call),
         Phase::Advised(call) => after_advice(state, id, goal, call),
         Phase::Evaluated => after_evaluation(id, goal),
@@ -214,7 +221,7 @@ fn decide(state: &State, id: &SubgoalId, goal: &Goal) -> Vec<Event> {
     }
 }
 
-fn checked(state: &State, id: &SubgoalId, goal: &Goal, raw: &Value) -> Vec<Event> {
+fn checked(state: &State, id: &SubgoalId, goal: &SubgoalState, raw: &Value) -> Vec<Event> {
     match action::check(state, id, raw) {
         Err(problems) => {
             let refusals = goal.refusals + 1;
@@ -234,12 +241,25 @@ fn ask(id: &SubgoalId, question: String) -> Vec<Event> {
 }
 
 /// The intent, logged before the effect, with what the call may use set aside.
-fn intend(state: &State, id: &SubgoalId, goal: &Goal, skill: &str, args: Map<String, Value>) -> Vec<Event> {
+fn intend(
+    state: &State,
+    id: &SubgoalId,
+    goal: &SubgoalState,
+    skill: &str,
+    args: Map<String, Value>,
+) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
-    let reserved = match reserve(state, id, card.limits.get(LimitKey::Fuel), card.limits.get(LimitKey::Wall))
-    {
+    if card.manifest.effects == Effects::Irreversible {
+        let question =
+            format!("may `{skill}` be called with {}? It cannot be taken back", Value::Object(args));
+        return ask(id, question);
+    }
+    let limit = |key| card.limits.get(key);
+    let (fuel, wall_ms) = match reserve(state, id, limit(LimitKey::Fuel), limit(LimitKey::Wall)) {
         Ok(reserved) => reserved,
-        Err(budget) => return vec![close(id, Closing::BudgetUsed { budget })],
+        // What another call gives back may be enough: decided again when it has ended.
+        Err(Short::Reserved) => return Vec::new(),
+        Err(Short::Used(budget)) => return vec![close(id, Closing::BudgetUsed { budget })],
     };
     let call = CallId::new(&setup.run, id, goal.calls.len() as u32 + 1);
     let attempt = goal.attempts + 1;
@@ -253,38 +273,54 @@ fn intend(state: &State, id: &SubgoalId, goal: &Goal, skill: &str, args: Map<Str
         attempt,
         seed: Digest::of_json(&json!([setup.task.seed, id, attempt])).seed(),
     };
-    vec![intended, Event::BudgetReserved { call, fuel: reserved.0, wall_ms: reserved.1 }]
+    vec![intended, Event::BudgetReserved { call, fuel, wall_ms }]
+}
+
+/// Why nothing can be set aside for one more call.
+enum Short {
+    /// What is left is set aside for calls that have not ended.
+    Reserved,
+    /// Nothing is left of this budget.
+    Used(String),
 }
 
 /// Fuel and wall time for one more call: what its limits allow, or what the budgets have left.
-fn reserve(state: &State, id: &SubgoalId, fuel: u64, wall_ms: u64) -> Result<(u64, u64), String> {
+fn reserve(state: &State, id: &SubgoalId, fuel: u64, wall_ms: u64) -> Result<(u64, u64), Short> {
     let stage = state.stage_of(id);
     let task = state.setup.as_ref().map(|setup| setup.task.budget).unwrap_or_default();
     let budgets: [(&str, Budget, Option<&Spent>); 3] = [
         ("run", task, Some(&state.spent)),
         ("stage", state.stages()[stage].budget, state.stage_spent.get(&stage)),
-        ("subgoal", state.spec(id).budget, state.goal_spent.get(id)),
+        ("subgoal", state.spec(id).budget, state.subgoal_spent.get(id)),
     ];
-    let (mut fuel, mut wall_ms) = (fuel, wall_ms);
+    let mut fuel = fuel;
     for (of, budget, spent) in budgets {
         let spent = spent.copied().unwrap_or_default();
-        if budget.calls.is_some_and(|calls| spent.calls >= calls) {
-            return Err(format!("{of}: {} calls of {}", spent.calls, budget.calls.unwrap_or_default()));
+        if let Some(calls) = budget.calls.filter(|calls| spent.calls >= *calls) {
+            return Err(Short::Used(format!("{of}: {} calls of {calls}", spent.calls)));
         }
         if let Some(allowed) = budget.fuel {
-            fuel = fuel.min(allowed.saturating_sub(spent.fuel));
-        }
-        if fuel == 0 {
-            return Err(format!("{of}: fuel"));
-        }
-        if let Some(allowed) = budget.wall_ms.filter(|_| of == "run") {
-            wall_ms = wall_ms.min((state.started.0 + allowed).saturating_sub(state.now.0));
-        }
-        if wall_ms == 0 {
-            return Err(format!("{of}: wall time"));
+            let left = allowed.saturating_sub(spent.fuel);
+            if left == 0 {
+                return Err(Short::Used(format!("{of}: {allowed} units of fuel")));
+            }
+            fuel = fuel.min(left.saturating_sub(spent.reserved));
         }
     }
-    Ok((fuel, wall_ms))
+    if fuel == 0 {
+        return Err(Short::Reserved);
+    }
+    let left = wall_left(state).unwrap_or(wall_ms);
+    if left == 0 {
+        return Err(Short::Used("run: wall time".to_owned()));
+    }
+    Ok((fuel, wall_ms.min(left)))
+}
+
+/// Milliseconds that the run has left, if its budget says so.
+pub fn wall_left(state: &State) -> Option<u64> {
+    let allowed = state.setup.as_ref()?.task.budget.wall_ms?;
+    Some((state.started.0 + allowed).saturating_sub(state.now.0))
 }
 
 /// The outcome is in quarantine: the gateway's own checks come first.
@@ -294,7 +330,7 @@ fn after_call(state: &State, call: &CallId) -> Vec<Event> {
     events
 }
 
-fn after_verdict(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> Vec<Event> {
+fn after_verdict(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &CallId) -> Vec<Event> {
     let of = &state.calls[call];
     let Some((judge, last)) = of.verdicts.last() else { return Vec::new() };
     match last {
@@ -305,11 +341,12 @@ fn after_verdict(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> V
         Judgement::Unavailable { .. } => Vec::new(),
         Judgement::Accepted { .. } if next_judge(state, of).is_some() => Vec::new(),
         Judgement::Accepted { .. } => match gateway::admit(state, call) {
-            Ok(facts) => {
+            (Ok(facts), mut events) => {
                 let artifacts = gateway::submitted(of).1.to_vec();
-                vec![Event::OutcomeAccepted { call: call.clone(), facts, artifacts }]
+                events.push(Event::OutcomeAccepted { call: call.clone(), facts, artifacts });
+                events
             }
-            Err((judgement, mut events)) => {
+            (Err(judgement), mut events) => {
                 events.push(verdict(call, Judge::Gateway, judgement, Used::default()));
                 events
             }
@@ -317,14 +354,20 @@ fn after_verdict(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> V
     }
 }
 
-fn rejected(id: &SubgoalId, goal: &Goal, call: &CallId, judge: &Judge, findings: &[Finding]) -> Vec<Event> {
+fn rejected(
+    id: &SubgoalId,
+    goal: &SubgoalState,
+    call: &CallId,
+    judge: &Judge,
+    findings: &[Finding],
+) -> Vec<Event> {
     let reasons = gateway::reasons(judge, findings);
     let again = goal.last_reasons.as_ref() == Some(&reasons);
     let closing = again.then(|| close(id, Closing::SameReason { reasons: reasons.clone() }));
     std::iter::once(Event::OutcomeRejected { call: call.clone(), reasons }).chain(closing).collect()
 }
 
-fn after_advice(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> Vec<Event> {
+fn after_advice(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &CallId) -> Vec<Event> {
     let attempts = state.spec(id).attempts;
     let accepted = state.calls[call].accepted;
     if !accepted && goal.attempts >= attempts {
@@ -332,15 +375,19 @@ fn after_advice(state: &State, id: &SubgoalId, goal: &Goal, call: &CallId) -> Ve
     }
     match &goal.remedy {
         Some(Remedy::RetryAfter(millis)) => {
-            let until = Timestamp(state.now.0 + u64::from(*millis));
-            vec![Event::TimerSet { subgoal: id.clone(), until }]
+            let wait = u64::from(*millis);
+            if wall_left(state).is_some_and(|left| wait >= left) {
+                let budget = format!("run: wall time, with {wait} ms to wait");
+                return vec![close(id, Closing::BudgetUsed { budget })];
+            }
+            vec![Event::TimerSet { subgoal: id.clone(), until: Timestamp(state.now.0 + wait) }]
         }
         // Any other remedy leads back to the planner at once (see `due`).
         _ => Vec::new(),
     }
 }
 
-fn after_evaluation(id: &SubgoalId, goal: &Goal) -> Vec<Event> {
+fn after_evaluation(id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
     if goal.criteria.iter().all(|criterion| criterion.holds) {
         return vec![close(id, Closing::Met)];
     }

@@ -59,6 +59,7 @@ impl Guests for Scripted {
             End::Limited(hit) => End::Limited(hit),
             End::Trapped(message) => End::Trapped(message),
             End::Invalid(problem) => End::Invalid(problem),
+            End::Storage(error) => End::Storage(error),
             End::Fault(detail) => End::Fault(detail),
         };
         Box::pin(std::future::ready(ran(end)))
@@ -329,4 +330,26 @@ pub(crate) fn run(guests: &Arc<Scripted>, setup: Setup) -> Ended {
     let folded = State::fold(events.iter().map(|(at, event)| (*at, event)));
     assert_eq!(format!("{folded:?}"), format!("{state:?}"), "folding the log gives another state");
     Ended { status, state, events }
+}
+
+/// Blobs that take everything and give nothing back.
+#[derive(Default)]
+pub(crate) struct Forgetful;
+
+impl Blobs for Forgetful {
+    fn put(&self, bytes: &[u8]) -> Result<Digest, StorageError> {
+        Ok(Digest::of(bytes))
+    }
+
+    fn put_from(&self, _: &mut dyn Read) -> Result<(Digest, u64), StorageError> {
+        Ok((Digest::ZERO, 0))
+    }
+
+    fn get(&self, digest: &Digest) -> Result<Vec<u8>, StorageError> {
+        Err(StorageError::Missing { place: digest.to_string() })
+    }
+
+    fn tree(&self, _: &[(String, Digest)]) -> Result<Box<dyn Tree>, StorageError> {
+        Ok(Box::new(NoTree))
+    }
 }

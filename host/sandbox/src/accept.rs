@@ -4,6 +4,8 @@
 mod json;
 mod size;
 
+use std::collections::HashSet;
+
 use checkrein_contract::id::{is_relative_path, is_segment, is_subject};
 use checkrein_contract::interface as ours;
 use checkrein_contract::limits::{LimitKey, Limits};
@@ -13,6 +15,11 @@ use serde_json::{Value, json};
 use crate::bindings::{recovery, trigger, types as guest};
 use crate::stop::Stop;
 use crate::text::excerpt;
+
+/// The most bytes that the path of an artifact may have.
+const PATH_BYTES: usize = 1024;
+/// The most segments that it may have.
+const PATH_SEGMENTS: usize = 32;
 
 /// Why something that a guest returned is not taken.
 #[derive(Debug)]
@@ -59,7 +66,7 @@ impl Acceptor<'_> {
         self.count(LimitKey::WorkFiles, raw.artifacts.len())?;
         self.size(size::outcome(&raw))?;
         let content = self.json("/content", &raw.content)?;
-        let facts = raw
+        let facts: Vec<_> = raw
             .facts
             .into_iter()
             .enumerate()
@@ -71,17 +78,7 @@ impl Acceptor<'_> {
             .enumerate()
             .map(|(at, file)| self.artifact(at, file))
             .collect::<Accepted<_>>()?;
-        for (at, artifact) in artifacts.iter().enumerate() {
-            if artifacts[..at].iter().any(|earlier| earlier.path == artifact.path) {
-                let place = format!("/artifacts/{at}/path");
-                return self.refuse(
-                    "artifact-path",
-                    &place,
-                    "each file named once".into(),
-                    json!(artifact.path),
-                );
-            }
-        }
+        self.paths(&facts, &artifacts)?;
         Ok(ours::Outcome { content, facts, artifacts })
     }
 
@@ -106,16 +103,39 @@ impl Acceptor<'_> {
     }
 
     fn artifact(&self, at: usize, raw: guest::Artifact) -> Accepted<ours::Artifact> {
-        if !is_relative_path(&raw.path) {
+        let wanted = if !is_relative_path(&raw.path) {
+            "a path relative to `/work`".to_owned()
+        } else if raw.path.len() > PATH_BYTES {
+            format!("a path of at most {PATH_BYTES} bytes")
+        } else if raw.path.split('/').count() > PATH_SEGMENTS {
+            format!("a path of at most {PATH_SEGMENTS} segments")
+        } else {
+            return Ok(ours::Artifact { path: raw.path, title: raw.title, media_type: raw.media_type });
+        };
+        self.refuse("artifact-path", &format!("/artifacts/{at}/path"), wanted.into(), json!(raw.path))
+    }
+
+    /// Each artifact is a file of its own, and no name stands for two things: the checks of a
+    /// verdict name subjects and paths in one list.
+    fn paths(&self, facts: &[ours::DraftFact], artifacts: &[ours::Artifact]) -> Accepted<()> {
+        let subjects: HashSet<&str> = facts.iter().map(|fact| fact.subject.as_str()).collect();
+        let paths: HashSet<&str> = artifacts.iter().map(|file| file.path.as_str()).collect();
+        let mut earlier = HashSet::new();
+        for (at, artifact) in artifacts.iter().enumerate() {
+            let path = artifact.path.as_str();
+            let wanted = if !earlier.insert(path) {
+                "each file named once"
+            } else if parents(path).any(|parent| paths.contains(parent)) {
+                "a path that is not below another file of the outcome"
+            } else if subjects.contains(path) {
+                "a path that is not the subject of a fact of the outcome"
+            } else {
+                continue;
+            };
             let place = format!("/artifacts/{at}/path");
-            return self.refuse(
-                "artifact-path",
-                &place,
-                "a path relative to `/work`".into(),
-                json!(raw.path),
-            );
+            return self.refuse("artifact-path", &place, wanted.into(), json!(path));
         }
-        Ok(ours::Artifact { path: raw.path, title: raw.title, media_type: raw.media_type })
+        Ok(())
     }
 
     /// A failure of an executor or a verification.
@@ -249,6 +269,11 @@ impl Acceptor<'_> {
             suggestion: None,
         })))
     }
+}
+
+/// The folders that a file with this path stands in.
+fn parents(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').map(|(at, _)| &path[..at])
 }
 
 #[cfg(test)]

@@ -14,9 +14,13 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as 
 use std::path::{Path, PathBuf};
 
 use checkrein_contract::digest::Digest;
+use checkrein_contract::port::StorageError;
 use rand::Rng as _;
 use wasmtime::Engine;
 use wasmtime::component::Component as Compiled;
+
+use crate::scratch::{Kind, prefix, sweep};
+use crate::storage::of_io;
 
 /// The file that holds the key.
 const KEY: &str = "key";
@@ -36,10 +40,13 @@ impl Cache {
     /// # Errors
     ///
     /// If the folder or the key in it can be neither read nor made.
-    pub(crate) fn open(folder: &Path, engine: &Engine) -> io::Result<Self> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))?;
-        let key = read_key(folder).map_or_else(|| make_key(folder), Ok)?;
+    pub(crate) fn open(folder: &Path, engine: &Engine) -> Result<Self, StorageError> {
+        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)))
+            .map_err(|error| of_io(folder, &error))?;
+        sweep(folder)?;
+        let key = read_key(folder).map_or_else(|| make_key(folder), Ok);
+        let key = key.map_err(|error| of_io(folder, &error))?;
         Ok(Cache { folder: folder.to_owned(), key, engine: compatibility(engine) })
     }
 
@@ -111,7 +118,7 @@ impl Cache {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut aside = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut aside = tempfile::Builder::new().prefix(&prefix(Kind::New)).tempfile_in(&self.folder)?;
         aside.write_all(bytes)?;
         aside.persist(self.folder.join(name)).map_err(|error| error.error)?;
         Ok(())
@@ -152,7 +159,7 @@ fn read_key(folder: &Path) -> Option<[u8; 32]> {
 fn make_key(folder: &Path) -> io::Result<[u8; 32]> {
     let mut key = [0; 32];
     rand::rng().fill_bytes(&mut key);
-    let aside = folder.join(format!("{KEY}.{}", std::process::id()));
+    let aside = folder.join(format!("{}{KEY}", prefix(Kind::New)));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&aside)?;
     file.write_all(&key)?;
     std::fs::rename(&aside, folder.join(KEY))?;

@@ -5,6 +5,7 @@ use checkrein_contract::limits::{LimitKey, Limits};
 use wasmtime::{PoolConcurrencyLimitError, Trap, WasmBacktrace};
 use wasmtime_wasi::{I32Exit, ResourceTableError};
 
+use crate::engine::in_force;
 use crate::limiter::Limiter;
 use crate::stop::Stop;
 use crate::text::one_line;
@@ -42,7 +43,7 @@ pub(crate) fn classify(error: &wasmtime::Error, limits: &Limits, limiter: &Limit
 
 /// The limits that the engine enforces by itself.
 fn of_engine(error: &wasmtime::Error, limits: &Limits) -> Option<Stop> {
-    let full = |key| Stop::at(key, limits.get(key), limits.get(key));
+    let full = |key| Stop::at(key, in_force(limits, key), in_force(limits, key));
     match error.downcast_ref::<Trap>() {
         Some(Trap::OutOfFuel) => return Some(full(LimitKey::Fuel)),
         Some(Trap::StackOverflow) => return Some(full(LimitKey::Stack)),
@@ -57,7 +58,7 @@ fn of_engine(error: &wasmtime::Error, limits: &Limits) -> Option<Stop> {
 /// Some limits of the engine have no error type of their own. This is the one place that knows
 /// their words; the tests below hold each against the engine in use.
 fn of_text(text: &str, limits: &Limits) -> Option<Stop> {
-    let over = |key| Stop::at(key, limits.get(key), limits.get(key).saturating_add(1));
+    let over = |key| Stop::at(key, in_force(limits, key), in_force(limits, key).saturating_add(1));
     if text.contains("fuel allocated for hostcalls has been exhausted") {
         return Some(over(LimitKey::Transfer));
     }
@@ -66,7 +67,7 @@ fn of_text(text: &str, limits: &Limits) -> Option<Stop> {
     }
     if let Some(rest) = text.strip_prefix("requested len ") {
         let used = rest.split(' ').next()?.parse().ok()?;
-        return Some(Stop::at(LimitKey::Random, limits.get(LimitKey::Random), used));
+        return Some(Stop::at(LimitKey::Random, in_force(limits, LimitKey::Random), used));
     }
     let (what, used) = text.strip_prefix("resource limit exceeded: ")?.split_once(" count too high at ")?;
     let key = match what {
@@ -75,7 +76,7 @@ fn of_text(text: &str, limits: &Limits) -> Option<Stop> {
         "table" => LimitKey::Tables,
         _ => return None,
     };
-    Some(Stop::at(key, limits.get(key), used.parse().ok()?))
+    Some(Stop::at(key, in_force(limits, key), used.parse().ok()?))
 }
 
 /// What happened and where in the guest, in one line; nothing of the host's stack.

@@ -3,6 +3,7 @@
 use std::io;
 use std::time::Duration;
 
+use checkrein_contract::limits::{LimitKey, Limits};
 use wasmtime::{Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig};
 
 /// How many calls run at once, of all components together. The pool holds as many.
@@ -26,6 +27,19 @@ pub(crate) mod ceiling {
     pub(crate) const TABLE_ELEMENTS: usize = 100_000;
     /// Bytes of the guest's stack: fixed for the whole engine.
     pub(crate) const STACK: usize = 1 << 20;
+}
+
+/// The value of a limit that the engine goes by: a configured one, as far as its ceilings allow;
+/// its stack is one for all.
+pub(crate) fn in_force(limits: &Limits, key: LimitKey) -> u64 {
+    let configured = limits.get(key);
+    match key {
+        LimitKey::Stack => ceiling::STACK as u64,
+        LimitKey::Memories => configured.min(u64::from(ceiling::MEMORIES)),
+        LimitKey::Tables => configured.min(u64::from(ceiling::TABLES)),
+        LimitKey::Instances => configured.min(u64::from(ceiling::INSTANCES)),
+        _ => configured,
+    }
 }
 
 /// Bytes of the stack that guest and host functions share; virtual, so it costs what is touched.
@@ -118,6 +132,20 @@ fn start_clock(engine: EngineWeak) -> Result<(), EngineError> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ceiling_of_the_engine_is_not_lifted_by_configuration() {
+        let value = |key, configured| in_force(&Limits::default().with(key, configured), key);
+        assert_eq!(value(LimitKey::Stack, 16 << 20), 1 << 20);
+        assert_eq!(value(LimitKey::Stack, 1), 1 << 20);
+        assert_eq!((value(LimitKey::Tables, 1000), value(LimitKey::Tables, 3)), (32, 3));
+        assert_eq!((value(LimitKey::Memories, 1000), value(LimitKey::Instances, 1000)), (8, 64));
+        for key in LimitKey::ALL {
+            assert_eq!(in_force(&Limits::default(), *key), key.default_value(), "{key}");
+        }
+    }
+
     #[test]
     fn the_version_that_is_logged_is_the_one_in_use() {
         let manifest =

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
-use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting};
+use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
@@ -52,7 +52,7 @@ pub(crate) async fn execute(
     let turn = take_turn(&component.turns, &host.places).await;
     let work = match work::create(&host.scratch) {
         Ok(work) => work,
-        Err(why) => return faulted(why),
+        Err(error) => return unstored(error),
     };
     let limits = setting.limits.clone();
     let ran = enter(host, component, setting, part, Some(&work)).await;
@@ -63,6 +63,11 @@ pub(crate) async fn execute(
 /// A result for a call that the host could not run.
 pub(crate) fn faulted<T>(why: impl Into<String>) -> Ran<T> {
     Ran { end: End::Fault(why.into()), used: Used::default(), log: String::new() }
+}
+
+/// A result for a call for which the disk failed.
+fn unstored<T>(error: StorageError) -> Ran<T> {
+    Ran { end: End::Storage(error), used: Used::default(), log: String::new() }
 }
 
 /// Waits for a place: first the component's own, so that those who wait for it hold none of all.
@@ -89,7 +94,7 @@ async fn enter<P: Part>(
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let state = match state::<P>(&setting, &log, work) {
         Ok(state) => state,
-        Err(why) => return faulted(why),
+        Err(error) => return unstored(error),
     };
     let meter = Meter::start(&setting.limits);
     let mut store = match store(host, state, &setting.limits, &meter) {
@@ -121,7 +126,7 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Result<State, String> {
+fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Result<State, StorageError> {
     let mut folders = Folders::default();
     if P::REACH != Reach::Nothing {
         folders.input = setting.input.as_deref();
@@ -211,12 +216,13 @@ async fn collect(
                 match work::store(work.path(), named, &acceptor, &*blobs) {
                     Ok(artifacts) => End::Returned(Execution { result, artifacts }),
                     Err(NotStored::Refused(why)) => refused(why),
-                    Err(NotStored::Fault(why)) => End::Fault(why),
+                    Err(NotStored::Storage(error)) => End::Storage(error),
                 }
             }
             End::Limited(hit) => End::Limited(hit),
             End::Trapped(message) => End::Trapped(message),
             End::Invalid(problem) => End::Invalid(problem),
+            End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
         work::remove(work);

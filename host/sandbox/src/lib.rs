@@ -12,6 +12,7 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `scratch`, `storage`: temporary names, and faults of the disk.
 //! * `text`: what a stranger wrote, before it is shown.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
@@ -35,9 +36,11 @@ pub mod mutate;
 mod parts;
 pub mod probe;
 mod sandbox;
+mod scratch;
 mod self_test;
 mod state;
 mod stop;
+mod storage;
 mod text;
 mod wasi;
 mod work;
@@ -46,7 +49,7 @@ mod work;
 mod testing;
 
 pub use engine::EngineError;
-pub use load::{LoadReport, Loaded, Source, Step, StepResult};
+pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
 pub use sandbox::{Places, Sandbox, SandboxError};
 pub use self_test::{Held, SelfTestError};
 

@@ -6,7 +6,7 @@
 use checkrein_contract::limits::{LimitKey, Limits};
 use wasmtime::ResourceLimiter;
 
-use crate::engine::ceiling;
+use crate::engine::in_force;
 use crate::stop::Stop;
 
 /// One thing that grows.
@@ -54,13 +54,13 @@ pub(crate) struct Limiter {
 
 impl Limiter {
     pub(crate) fn new(limits: &Limits) -> Self {
-        let count = |key, ceiling: u32| limits.get(key).min(u64::from(ceiling)) as usize;
+        let count = |key| usize::try_from(in_force(limits, key)).unwrap_or(usize::MAX);
         Limiter {
             memory: Account::new(LimitKey::Memory, limits),
             elements: Account::new(LimitKey::TableElements, limits),
-            instances: count(LimitKey::Instances, ceiling::INSTANCES),
-            tables: count(LimitKey::Tables, ceiling::TABLES),
-            memories: count(LimitKey::Memories, ceiling::MEMORIES),
+            instances: count(LimitKey::Instances),
+            tables: count(LimitKey::Tables),
+            memories: count(LimitKey::Memories),
         }
     }
 

@@ -16,7 +16,7 @@ use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::Subgoal;
 use checkrein_contract::limits::Limits;
 use checkrein_contract::manifest::{Kind, Manifest};
-use checkrein_contract::port::{End, NoFacts, NoObserver, Ran, Setting};
+use checkrein_contract::port::{End, NoFacts, NoObserver, Ran, Setting, StorageError};
 use checkrein_contract::problem::Fault;
 use serde_json::{Map, Value, json};
 use wasmtime::component::Component as Compiled;
@@ -29,6 +29,10 @@ use crate::sandbox::Sandbox;
 
 use inspect::{Inspected, inspect};
 pub use report::{LoadReport, Loaded, Step, StepResult};
+
+/// The stage of a fault of the disk, which says nothing of the component. Whoever reports faults
+/// tells it from the others by this word.
+pub const STORAGE: &str = "storage";
 
 /// Where a component comes from.
 #[derive(Clone, Debug)]
@@ -321,6 +325,10 @@ impl Loader {
             return Some(component);
         }
         let probed = self.sandbox.probe_component(&component, cases, crate::probe::MUTANTS).await;
+        let probed = match probed {
+            Ok(probed) => probed,
+            Err(error) => return self.unstored("cases", &error),
+        };
         let (cases, verification) = probed.faults(&self.report.file);
         let share = format!("catches {} of {} mutants", probed.caught, probed.mutants);
         let passed = format!("{} of {} pass", probed.passed(), probed.cases.len());
@@ -343,10 +351,19 @@ impl Loader {
         let found = match ran.end {
             End::Returned(value) => return Some(value),
             End::Limited(hit) => format!("limit `{}`: {} allowed, {} used", hit.limit, hit.allowed, hit.used),
+            End::Storage(error) => return self.unstored(step, &error),
             End::Trapped(message) | End::Fault(message) => message,
             End::Invalid(problem) => problem.message,
         };
         self.refuse(step, expected, &found, mend);
+        None
+    }
+
+    /// A step that the disk kept from being tried.
+    fn unstored<T>(&mut self, step: &'static str, error: &StorageError) -> Option<T> {
+        let mend = "see to the disk and run the command again; the component is not at fault";
+        let fault = self.report.fault(STORAGE, "", "a disk that can be used", &error.to_string(), mend);
+        self.report.failed(step, vec![fault]);
         None
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use checkrein_contract::cases::Case;
 use checkrein_contract::digest::Digest;
 use checkrein_contract::interface::Submission;
-use checkrein_contract::port::{End, Setting};
+use checkrein_contract::port::{End, Setting, StorageError};
 use checkrein_contract::problem::Fault;
 use serde::Serialize;
 use tokio::task::JoinSet;
@@ -20,7 +20,7 @@ use crate::mutate::{Mutant, MutantKind, mutants};
 use crate::parts::Verify;
 use crate::sandbox::Sandbox;
 use crate::text::one_line;
-use stage::Accepted;
+use stage::{Accepted, Missed};
 
 /// How many mutants a component is asked about when it loads.
 pub const MUTANTS: usize = 60;
@@ -107,10 +107,16 @@ impl ProbeReport {
     }
 }
 
-/// No component with this digest is loaded.
-#[derive(Clone, Copy, Debug, thiserror::Error)]
-#[error("no component {0} is loaded")]
-pub struct NotLoaded(pub Digest);
+/// Why a component could not be tried.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No component with this digest is loaded.
+    #[error("no component {0} is loaded")]
+    NotLoaded(Digest),
+    /// The disk failed, which says nothing of the component.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+}
 
 impl Sandbox {
     /// Runs the cases of a loaded component, and asks its verification about at most `at_most`
@@ -118,20 +124,21 @@ impl Sandbox {
     ///
     /// # Errors
     ///
-    /// If it is not loaded.
+    /// If it is not loaded, or the disk fails.
     pub async fn probe(
         &self,
         component: &Digest,
         cases: Vec<Case>,
         at_most: usize,
-    ) -> Result<ProbeReport, NotLoaded> {
-        let found = self.component(component).ok_or(NotLoaded(*component))?;
+    ) -> Result<ProbeReport, ProbeError> {
+        let found = self.component(component).ok_or(ProbeError::NotLoaded(*component))?;
         let sandbox = self.clone();
         let work = async move { sandbox.probe_component(&found, &cases, at_most).await };
-        Ok(self.on_guest_threads(work).await.unwrap_or_else(|why| ProbeReport {
-            cases: vec![CaseResult { name: "all".to_owned(), difference: Some(why) }],
-            ..ProbeReport::default()
-        }))
+        let probed = self.on_guest_threads(work).await.unwrap_or_else(|why| {
+            let all = CaseResult { name: "all".to_owned(), difference: Some(why) };
+            Ok(ProbeReport { cases: vec![all], ..ProbeReport::default() })
+        });
+        Ok(probed?)
     }
 
     pub(crate) async fn probe_component(
@@ -139,7 +146,7 @@ impl Sandbox {
         component: &Arc<Component>,
         cases: &[Case],
         at_most: usize,
-    ) -> ProbeReport {
+    ) -> Result<ProbeReport, StorageError> {
         let mut report = ProbeReport::default();
         let mut accepted = Vec::new();
         for case in cases {
@@ -149,7 +156,8 @@ impl Sandbox {
                     accepted.extend(outcome);
                     None
                 }
-                Err(difference) => Some(difference),
+                Err(Missed::Differs(difference)) => Some(difference),
+                Err(Missed::Storage(error)) => return Err(error),
             };
             report.cases.push(CaseResult { name: case.name.clone(), difference });
         }
@@ -159,9 +167,9 @@ impl Sandbox {
             let share = left.div_ceil(accepted.len() - done);
             let made = mutants(&one.outcome, component.digest.seed(), share);
             left -= made.len();
-            self.try_mutants(component, one, made, &mut report).await;
+            self.try_mutants(component, one, made, &mut report).await?;
         }
-        report
+        Ok(report)
     }
 
     async fn try_mutants(
@@ -170,7 +178,7 @@ impl Sandbox {
         accepted: &Accepted,
         made: Vec<Mutant>,
         report: &mut ProbeReport,
-    ) {
+    ) -> Result<(), StorageError> {
         let mut asked = JoinSet::new();
         for (number, mutant) in made.iter().enumerate() {
             let submission = accepted.submission(mutant.outcome.clone());
@@ -180,7 +188,7 @@ impl Sandbox {
         let mut answers = vec![Some("the host could not ask".to_owned()); made.len()];
         while let Some(answer) = asked.join_next().await {
             if let Ok((number, because)) = answer {
-                answers[number] = because;
+                answers[number] = because?;
             }
         }
         for (mutant, because) in made.into_iter().zip(answers) {
@@ -195,6 +203,7 @@ impl Sandbox {
             let Mutant { kind, description, .. } = mutant;
             report.survivors.push(Survivor { case: accepted.case.clone(), kind, description, because });
         }
+        Ok(())
     }
 
     /// Why the verification does not reject this, or `None` if it does.
@@ -203,16 +212,17 @@ impl Sandbox {
         component: &Arc<Component>,
         setting: Setting,
         submission: Submission,
-    ) -> impl Future<Output = Option<String>> + Send + 'static {
+    ) -> impl Future<Output = Result<Option<String>, StorageError>> + Send + 'static {
         let (host, component) = (Arc::clone(&self.0), Arc::clone(component));
         async move {
             let ran = run(&host, &component, setting, Verify(submission)).await;
-            match ran.end {
+            Ok(match ran.end {
+                End::Storage(error) => return Err(error),
                 End::Returned(Ok(verdict)) if verdict.rejects() => None,
                 End::Returned(Ok(_)) => Some("accepted".to_owned()),
                 End::Returned(Err(failure)) => Some(format!("no verdict: {}", failure.message)),
                 end => Some(format!("no verdict: {}", stage::describe(&end))),
-            }
+            })
         }
     }
 }

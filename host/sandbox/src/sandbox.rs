@@ -13,7 +13,7 @@ use checkrein_contract::interface::{
     Advice, Assessment, Call, Failure, Mishap, Subgoal, Submission, Verdict,
 };
 use checkrein_contract::manifest::Kind;
-use checkrein_contract::port::{Blobs, BoxFuture, Execution, Guests, Ran, Setting};
+use checkrein_contract::port::{Blobs, BoxFuture, Execution, Guests, Ran, Setting, StorageError};
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
@@ -25,7 +25,9 @@ use crate::component::Component;
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::invoke::{execute, faulted, run};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
+use crate::scratch::sweep;
 use crate::state::State;
+use crate::storage::of_io;
 
 /// Where the sandbox keeps what it makes. Both folders are made if they are not there.
 #[derive(Clone, Debug)]
@@ -45,14 +47,9 @@ pub enum SandboxError {
     /// The host's functions do not fit the engine: a fault of ours.
     #[error("the host's functions cannot be linked: {0}")]
     Link(String),
-    /// A folder cannot be made or written.
-    #[error("the folder `{}` cannot be used: {source}", path.display())]
-    Folder {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    /// A folder of [`Places`] cannot be made, read or written.
+    #[error(transparent)]
+    Storage(#[from] StorageError),
     /// The threads for guests do not start.
     #[error("no threads could be started for guests: {0}")]
     Runtime(#[source] io::Error),
@@ -81,7 +78,8 @@ pub(crate) struct Host {
 }
 
 impl Sandbox {
-    /// Starts the engine and the threads for guests.
+    /// Starts the engine and the threads for guests, and removes what killed processes left in
+    /// the folders.
     ///
     /// # Errors
     ///
@@ -91,10 +89,9 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         crate::imports::add_to_linker(&mut linker)
             .map_err(|error| SandboxError::Link(format!("{error:#}")))?;
-        std::fs::create_dir_all(&places.scratch)
-            .map_err(|source| SandboxError::Folder { path: places.scratch.clone(), source })?;
-        let cache = Cache::open(&places.cache, &engine)
-            .map_err(|source| SandboxError::Folder { path: places.cache.clone(), source })?;
+        std::fs::create_dir_all(&places.scratch).map_err(|error| of_io(&places.scratch, &error))?;
+        sweep(&places.scratch)?;
+        let cache = Cache::open(&places.cache, &engine)?;
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,

@@ -34,8 +34,17 @@ pub(crate) fn sandbox() -> (Sandbox, TempDir) {
 
 /// A sandbox with the cache that `folder` may already hold.
 pub(crate) fn sandbox_in(folder: &TempDir) -> Sandbox {
-    let places = Places { cache: folder.path().join("cache"), scratch: folder.path().join("scratch") };
-    Sandbox::new(places, Arc::new(MemoryBlobs::default())).unwrap()
+    Sandbox::new(places_in(folder), Arc::new(MemoryBlobs::default())).unwrap()
+}
+
+/// A sandbox whose blobs have no space left.
+pub(crate) fn sandbox_on_a_full_disk() -> (Sandbox, TempDir) {
+    let folder = tempfile::tempdir().unwrap();
+    (Sandbox::new(places_in(&folder), Arc::new(FullBlobs)).unwrap(), folder)
+}
+
+pub(crate) fn places_in(folder: &TempDir) -> Places {
+    Places { cache: folder.path().join("cache"), scratch: folder.path().join("scratch") }
 }
 
 /// Puts a component where calls find it, without the steps of loading.
@@ -109,6 +118,33 @@ impl Blobs for MemoryBlobs {
             std::fs::write(path, self.get(digest)?).unwrap();
         }
         Ok(Box::new(Folder(folder)))
+    }
+}
+
+/// A disk without space.
+struct FullBlobs;
+
+impl FullBlobs {
+    fn full<T>() -> Result<T, StorageError> {
+        Err(StorageError::Full { place: "blobs".to_owned() })
+    }
+}
+
+impl Blobs for FullBlobs {
+    fn put(&self, _: &[u8]) -> Result<Digest, StorageError> {
+        Self::full()
+    }
+
+    fn put_from(&self, _: &mut dyn std::io::Read) -> Result<(Digest, u64), StorageError> {
+        Self::full()
+    }
+
+    fn get(&self, _: &Digest) -> Result<Vec<u8>, StorageError> {
+        Self::full()
+    }
+
+    fn tree(&self, _: &[(String, Digest)]) -> Result<Box<dyn Tree>, StorageError> {
+        Self::full()
     }
 }
 

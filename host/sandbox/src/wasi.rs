@@ -1,16 +1,18 @@
 //! What a guest reaches through WASI: the folders of its part, two seeded generators, two clocks
 //! that are not the machine's, a log. No environment, no arguments, no network.
 
+use std::io;
 use std::path::Path;
 
 use checkrein_contract::limits::LimitKey;
-use checkrein_contract::port::Setting;
+use checkrein_contract::port::{Setting, StorageError};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
 
 use crate::clock::StandingClock;
 use crate::logbook::LogBook;
+use crate::storage::of_io;
 
 /// The folders that a part sees.
 #[derive(Debug, Default)]
@@ -25,8 +27,12 @@ pub(crate) struct Folders<'a> {
 ///
 /// # Errors
 ///
-/// If a folder cannot be opened; the text says which.
-pub(crate) fn context(folders: &Folders<'_>, setting: &Setting, log: &LogBook) -> Result<WasiCtx, String> {
+/// If a folder cannot be opened.
+pub(crate) fn context(
+    folders: &Folders<'_>,
+    setting: &Setting,
+    log: &LogBook,
+) -> Result<WasiCtx, StorageError> {
     let mut wasi = WasiCtxBuilder::new();
     wasi.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
     wasi.stdout(log.clone()).stderr(log.clone());
@@ -44,10 +50,19 @@ pub(crate) fn context(folders: &Folders<'_>, setting: &Setting, log: &LogBook) -
     ];
     for (name, mount) in mounts {
         let Some((path, permissions)) = mount else { continue };
-        wasi.preopened_dir(path, name, permissions)
-            .map_err(|error| format!("`{}` cannot be opened as `{name}`: {error:#}", path.display()))?;
+        wasi.preopened_dir(path, name, permissions).map_err(|error| not_opened(path, name, &error))?;
     }
     Ok(wasi.build())
+}
+
+fn not_opened(path: &Path, name: &str, error: &wasmtime::Error) -> StorageError {
+    match error.downcast_ref::<io::Error>() {
+        Some(error) => of_io(path, error),
+        None => StorageError::Other {
+            place: path.display().to_string(),
+            detail: format!("it cannot be opened as `{name}`: {error:#}"),
+        },
+    }
 }
 
 /// The same seed gives the same numbers, from three sources that say nothing of one another.

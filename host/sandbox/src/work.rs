@@ -1,28 +1,30 @@
 //! The `/work` of one executor: made empty, read once when the executor has returned, removed.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::path::Path;
 
 use checkrein_contract::event::StoredArtifact;
 use checkrein_contract::interface::Artifact;
 use checkrein_contract::limits::{LimitKey, Limits};
-use checkrein_contract::port::Blobs;
+use checkrein_contract::port::{Blobs, StorageError};
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::accept::{Acceptor, Refused};
+use crate::scratch::{self, Kind};
 use crate::stop::Stop;
+use crate::storage::of_io;
 
 /// Why the files of an outcome were not stored.
 #[derive(Debug)]
 pub(crate) enum NotStored {
     /// The component's doing.
     Refused(Refused),
-    /// The host's.
-    Fault(String),
+    /// The disk's.
+    Storage(StorageError),
 }
 
 impl From<Refused> for NotStored {
@@ -31,12 +33,15 @@ impl From<Refused> for NotStored {
     }
 }
 
+impl From<StorageError> for NotStored {
+    fn from(error: StorageError) -> Self {
+        NotStored::Storage(error)
+    }
+}
+
 /// An empty folder under `scratch`.
-pub(crate) fn create(scratch: &Path) -> Result<TempDir, String> {
-    tempfile::Builder::new()
-        .prefix("work-")
-        .tempdir_in(scratch)
-        .map_err(|error| format!("no folder for `/work` could be made in `{}`: {error}", scratch.display()))
+pub(crate) fn create(scratch: &Path) -> Result<TempDir, StorageError> {
+    scratch::folder(scratch, Kind::Work)
 }
 
 /// Removes it with all that is in it. What stays behind is told, and harms no later call: each has
@@ -60,7 +65,8 @@ pub(crate) fn store(
     for (at, artifact) in named.iter().enumerate() {
         let file = match open(work, &artifact.path) {
             Ok(file) => file,
-            Err(why) => {
+            Err(NotOpened::Storage(error)) => return Err(error.into()),
+            Err(NotOpened::NoFile(why)) => {
                 let place = format!("/artifacts/{at}/path");
                 let expected = "a regular file under `/work`, no link".into();
                 acceptor.refuse(
@@ -72,11 +78,10 @@ pub(crate) fn store(
                 continue;
             }
         };
-        let length = file.metadata().map_err(|error| NotStored::Fault(error.to_string()))?.len();
+        let length = file.metadata().map_err(|error| of_io(&work.join(&artifact.path), &error))?.len();
         left.take(length)?;
         // The length was counted; what is added while it is read does not come along.
-        let (digest, bytes) =
-            blobs.put_from(&mut file.take(length)).map_err(|error| NotStored::Fault(error.to_string()))?;
+        let (digest, bytes) = blobs.put_from(&mut file.take(length))?;
         stored.push(StoredArtifact {
             path: artifact.path.clone(),
             title: artifact.title.clone(),
@@ -109,11 +114,23 @@ impl Allowance {
     }
 }
 
+/// Why a file of an outcome was not opened.
+#[derive(Debug)]
+enum NotOpened {
+    /// The component named something that is no file of its own.
+    NoFile(&'static str),
+    /// The disk failed.
+    Storage(StorageError),
+}
+
 /// Opens a file below `root`, one segment at a time and never through a link. `path` was checked:
 /// ordinary segments only.
-fn open(root: &Path, path: &str) -> Result<File, &'static str> {
+fn open(root: &Path, path: &str) -> Result<File, NotOpened> {
+    let storage = |error: io::Error| NotOpened::Storage(of_io(&root.join(path), &error));
+    let explain = |errno| no_file(errno).map_or_else(|| storage(errno.into()), NotOpened::NoFile);
+    // The folder is the host's own: whatever is wrong with it is not the component's doing.
     let mut at = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(explain)?;
+        .map_err(|errno| NotOpened::Storage(of_io(root, &errno.into())))?;
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     for folder in folders.iter().flat_map(|folders| folders.split('/')) {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -122,18 +139,18 @@ fn open(root: &Path, path: &str) -> Result<File, &'static str> {
     // Without NONBLOCK, a named pipe would be waited for.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(openat(&at, name, flags, Mode::empty()).map_err(explain)?);
-    match file.metadata() {
-        Ok(metadata) if metadata.is_file() => Ok(file),
-        Ok(_) => Err("not a regular file"),
-        Err(_) => Err("cannot be read"),
-    }
+    let metadata = file.metadata().map_err(storage)?;
+    if metadata.is_file() { Ok(file) } else { Err(NotOpened::NoFile("not a regular file")) }
 }
 
-fn explain(error: Errno) -> &'static str {
-    match error {
-        Errno::NOENT => "not there",
-        Errno::LOOP | Errno::NOTDIR => "a link, or below something that is no folder",
-        _ => "cannot be opened",
+/// What a name that a component gave can be, instead of a file; `None` if the disk is at fault.
+fn no_file(errno: Errno) -> Option<&'static str> {
+    match errno {
+        Errno::NOENT => Some("not there"),
+        Errno::LOOP | Errno::NOTDIR => Some("a link, or below something that is no folder"),
+        Errno::NXIO => Some("not a regular file"),
+        Errno::NAMETOOLONG | Errno::INVAL | Errno::ILSEQ => Some("no name that a file can have"),
+        _ => None,
     }
 }
 
@@ -151,8 +168,26 @@ mod tests {
         link("a", "folder");
         link("a/b", "file");
         assert!(open(root.path(), "a/b").is_ok());
-        for bad in ["out", "folder/b", "file", "a", "absent", "a/b/c"] {
-            assert!(open(root.path(), bad).is_err(), "{bad}");
+        for bad in ["out", "folder/b", "file", "a", "absent", "a/b/c", &"x".repeat(300)] {
+            assert!(matches!(open(root.path(), bad), Err(NotOpened::NoFile(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_work_that_is_gone_is_a_fault_of_the_disk() {
+        let root = tempfile::tempdir().unwrap();
+        let gone = root.path().join("gone");
+        assert!(matches!(open(&gone, "a"), Err(NotOpened::Storage(StorageError::Missing { .. }))));
+        assert!(matches!(create(&gone), Err(StorageError::Missing { .. })));
+        let file = root.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(matches!(create(&file), Err(StorageError::NotWritable { .. })));
+    }
+
+    #[test]
+    fn what_the_system_lacks_is_not_put_down_to_the_component() {
+        for errno in [Errno::MFILE, Errno::NFILE, Errno::IO, Errno::ACCESS, Errno::NOMEM, Errno::NOSPC] {
+            assert!(no_file(errno).is_none(), "{errno}");
         }
     }
 }

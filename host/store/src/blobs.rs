@@ -74,13 +74,17 @@ impl FileBlobs {
         same(&path, digest, &found)
     }
 
-    /// Whether the blob is there already, whole by its length, and on disk.
+    /// Whether the blob is there already, whole and on disk. One that this process meets for the
+    /// first time is read through: whoever asks has the right bytes, and can mend it now.
     fn is_there(&self, digest: &Digest, bytes: u64) -> Result<bool, StorageError> {
         if contains(&self.known.durable, digest) {
             return Ok(true);
         }
-        let there = fs::metadata(self.path(digest)).is_ok_and(|found| found.len() == bytes);
+        // What cannot be read is written anew, as is what is not there; writing tells what is wrong.
+        let there = fs::metadata(self.path(digest)).is_ok_and(|found| found.len() == bytes)
+            && self.check(digest).is_ok();
         if there {
+            insert(&self.known.intact, digest);
             // Another process may have renamed it and not yet brought the name to disk.
             self.make_durable(digest)?;
         }

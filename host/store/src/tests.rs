@@ -174,6 +174,46 @@ fn blobs_that_are_not_what_they_were_are_named() {
 }
 
 #[test]
+fn a_damaged_blob_is_mended_by_whoever_puts_it_again() {
+    let (dir, state) = state();
+    let at = dir.path().join(".checkrein");
+    let digest = state.blobs().put(b"a,b\n").unwrap();
+    let path = state.blobs().path(&digest);
+    let damage = |content: &str| {
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, content).unwrap();
+    };
+    for content in ["a,c\n", "a", "", "longer than it was"] {
+        damage(content);
+        // Another process knows nothing of the blob yet.
+        let other = State::open(&at).unwrap().blobs();
+        assert!(matches!(other.get(&digest), Err(StorageError::Damaged { .. })), "{content}");
+        assert_eq!(other.put(b"a,b\n").unwrap(), digest);
+        assert_eq!(other.get(&digest).unwrap(), b"a,b\n");
+        damage(content);
+        let other = State::open(&at).unwrap().blobs();
+        assert_eq!(other.put_from(&mut &b"a,b\n"[..]).unwrap(), (digest, 4));
+        assert_eq!(
+            fs::read(other.tree(&[("x".to_owned(), digest)]).unwrap().path().join("x")).unwrap(),
+            b"a,b\n"
+        );
+        assert!(fs::metadata(&path).unwrap().permissions().readonly());
+    }
+    assert_eq!(count(&at.join("blobs/new")), 0);
+}
+
+#[test]
+fn an_intact_blob_is_not_written_again() {
+    use std::os::unix::fs::MetadataExt;
+    let (dir, state) = state();
+    let digest = state.blobs().put(b"x").unwrap();
+    let before = fs::metadata(state.blobs().path(&digest)).unwrap().ino();
+    let other = State::open(&dir.path().join(".checkrein")).unwrap().blobs();
+    assert_eq!(other.put(b"x").unwrap(), digest);
+    assert_eq!(fs::metadata(other.path(&digest)).unwrap().ino(), before);
+}
+
+#[test]
 fn two_writers_of_a_run_do_not_mix() {
     let (_dir, state) = state();
     let (mut one, mut two) = (state.log(&run()).unwrap(), state.log(&run()).unwrap());

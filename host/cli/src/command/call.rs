@@ -30,9 +30,10 @@ pub(super) async fn call(
         )
     })?;
     let inputs = inputs.iter().map(|input| read_input(input)).collect::<Result<Vec<_>, _>>()?;
+    check_inputs(&inputs)?;
     let config = Config::find(global)?;
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state)?;
+    let sandbox = world::sandbox(&state).await?;
     let components = Components::load(&sandbox, &config).await?;
     if !components.skills.iter().any(|card| card.name() == skill) {
         let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();
@@ -68,6 +69,25 @@ fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {
         return Err(wrong("the file name has control characters"));
     }
     Ok((name.to_owned(), path))
+}
+
+/// Each file has a place of its own under `/in`, and a name.
+fn check_inputs(inputs: &[(String, PathBuf)]) -> Result<(), CliError> {
+    for (at, (name, path)) in inputs.iter().enumerate() {
+        let both = |(other, before): &(String, PathBuf)| {
+            format!("--in {other}={} and --in {name}={}", before.display(), path.display())
+        };
+        let before = &inputs[..at];
+        if let Some(same) = before.iter().find(|(other, _)| other == name) {
+            return Err(CliError::usage(format!("{} have one name", both(same)), "give each its own"));
+        }
+        if let Some(same) = before.iter().find(|(_, before)| before.file_name() == path.file_name()) {
+            let file = path.file_name().unwrap_or_default().display();
+            let message = format!("{} would both be /in/{file}", both(same));
+            return Err(CliError::usage(message, "rename one of the files"));
+        }
+    }
+    Ok(())
 }
 
 /// A task of one subgoal, which is met when the outcome is accepted.

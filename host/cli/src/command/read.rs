@@ -9,6 +9,7 @@ use super::run::write_reports;
 use crate::args::{Global, TraceArgs, TraceCommand};
 use crate::error::{CliError, exit};
 use crate::output;
+use crate::report::escape::visible;
 use crate::report::{self, RunView};
 use crate::world::read_state;
 
@@ -42,7 +43,8 @@ pub(super) fn runs(global: &Global) -> Result<u8, CliError> {
     for run in runs {
         let status = run.status.map_or("interrupted", RunStatus::as_str);
         let task = output::one_line(run.task.as_deref().unwrap_or("?"), 40);
-        output::line(&format!("{}  {:12}  {}  {task}", run.run, status, report::words::time(run.started)));
+        let (run, started) = (visible(run.run.as_str()), report::words::time(run.started));
+        output::line(&format!("{run}  {status:12}  {started}  {task}"));
     }
     Ok(exit::DONE)
 }
@@ -130,26 +132,7 @@ fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Resu
         output::line(&verification_json(&found).to_string());
         return Ok(if found.holds() { exit::DONE } else { exit::DIFFERENCE });
     }
-    if let Some(fault) = &found.fault {
-        output::line(&chain_fault(fault));
-    }
-    for fault in &found.blob_faults {
-        let what = match &fault.problem {
-            BlobProblem::Missing => "is missing".to_owned(),
-            BlobProblem::Altered => "was altered".to_owned(),
-            BlobProblem::Unreadable(detail) => format!("cannot be read: {detail}"),
-        };
-        output::line(&format!(
-            "blob {} {what}, named first by event {} ({})",
-            fault.digest, fault.seq, fault.kind
-        ));
-    }
-    for unknown in &found.unknown {
-        output::message(&format!(
-            "event {} ({}) is not known to this version: {}",
-            unknown.seq, unknown.kind, unknown.detail
-        ));
-    }
+    tell_faults(&found);
     if !found.holds() {
         return Err(CliError::Difference(format!("the log of {run} is not what was written")));
     }
@@ -159,7 +142,35 @@ fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Resu
         found.blobs,
         found.head.hex()
     ));
-    match found.head_check {
+    tell_head(&found.head_check);
+    Ok(exit::DONE)
+}
+
+fn tell_faults(found: &Verification) {
+    if let Some(fault) = &found.fault {
+        output::line(&visible(&chain_fault(fault)));
+    }
+    for fault in &found.blob_faults {
+        let what = match &fault.problem {
+            BlobProblem::Missing => "is missing".to_owned(),
+            BlobProblem::Altered => "was altered".to_owned(),
+            BlobProblem::Unreadable(detail) => format!("cannot be read: {detail}"),
+        };
+        output::line(&visible(&format!(
+            "blob {} {what}, named first by event {} ({})",
+            fault.digest, fault.seq, fault.kind
+        )));
+    }
+    for unknown in &found.unknown {
+        output::message(&visible(&format!(
+            "event {} ({}) is not known to this version: {}",
+            unknown.seq, unknown.kind, unknown.detail
+        )));
+    }
+}
+
+fn tell_head(check: &HeadCheck) {
+    match check {
         HeadCheck::NotGiven => {
             output::message("hint: with --head, which the run printed at its end, a lost tail is found too")
         }
@@ -168,7 +179,6 @@ fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Resu
         }
         HeadCheck::Last | HeadCheck::NotFound => {}
     }
-    Ok(exit::DONE)
 }
 
 fn chain_fault(fault: &ChainFault) -> String {

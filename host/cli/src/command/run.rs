@@ -10,7 +10,7 @@ use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
 use checkrein_harness::Driver;
 use checkrein_harness::driver::{Clock, World};
-use checkrein_store::State;
+use checkrein_store::{EventLog, State};
 use serde_json::{Value, json};
 
 use crate::args::{Global, RunArgs};
@@ -38,7 +38,7 @@ pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError
     let config =
         global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
     let global = Global { config: Some(config), state: Some(state), json: global.json };
-    let sandbox = world::sandbox(&world::open_state(&global)?)?;
+    let sandbox = world::sandbox(&world::open_state(&global)?).await?;
     let folders = crate::build::workspace_skills(&root.join("skills"))?;
     crate::build::build(&sandbox, &folders, None).await?;
     run(&global, &short(&task), args).await
@@ -66,7 +66,7 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
         ));
     }
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state)?;
+    let sandbox = world::sandbox(&state).await?;
     let components = Components::load(&sandbox, &config).await?;
     check_skills(file, &task, &components)?;
     let run = start(&state, sandbox, task, components, &args.planner).await?;
@@ -119,7 +119,7 @@ pub(super) async fn start(
         task.inputs.push(InputFile { name: name.clone(), file, digest, bytes });
     }
     let clock = SystemClock;
-    let run = world::new_run_id(clock.now());
+    let (run, log) = new_run(state, &clock)?;
     let setup = Setup {
         run: run.clone(),
         task,
@@ -137,7 +137,7 @@ pub(super) async fn start(
         clock: Arc::new(clock),
         watcher: Arc::new(Progress::new()),
     };
-    let driver = Driver::start(world, state.log(&run)?, setup)?;
+    let driver = Driver::start(world, log, setup)?;
     tokio::select! {
         ended = driver.run() => { ended?; }
         _ = tokio::signal::ctrl_c() => {
@@ -145,6 +145,22 @@ pub(super) async fn start(
         }
     }
     Ok(run)
+}
+
+/// An id that no run in this state has, and its log.
+fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliError> {
+    loop {
+        let run = world::new_run_id(clock.now());
+        let log = state.log(&run)?;
+        if log.is_empty() {
+            return Ok((run, log));
+        }
+    }
+}
+
+/// What the log says of a run.
+fn view_of(state: &State, run: &RunId) -> Result<RunView, CliError> {
+    RunView::fold(&state.events(run)?, &state.blobs()).map_err(|error| CliError::Storage(format!("{error:#}")))
 }
 
 /// Writes the reports, and says how it ended.

@@ -15,15 +15,16 @@ use crate::components::Components;
 use crate::config::Config;
 use crate::error::{CliError, exit, fault};
 use crate::output::{self, one_line};
+use crate::report::escape::visible;
 use crate::world;
 
-/// How many mutants `skill test` tries; loading tries fewer.
+/// How many mutants `skill test` tries, always; loading tries fewer, and once.
 const MUTANTS_IN_A_TEST: usize = 400;
 
 pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u8, CliError> {
     match command {
         SkillCommand::Build { dirs, out } => {
-            let sandbox = world::sandbox(&world::open_state(global)?)?;
+            let sandbox = world::sandbox(&world::open_state(global)?).await?;
             let built = build::build(&sandbox, dirs, out.as_deref()).await?;
             if global.json {
                 let list: Vec<_> = built
@@ -45,7 +46,7 @@ pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u
 
 async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
-    let report = world::sandbox(&state)?.check(file).await;
+    let report = world::sandbox(&state).await?.check(file).await;
     if global.json {
         output::line(&json!({ "schema": "checkrein/check@1", "report": report }).to_string());
     } else {
@@ -98,7 +99,7 @@ fn inspect(global: &Global, file: &Path) -> Result<u8, CliError> {
         output::line(&object.to_string());
         return Ok(exit::DONE);
     }
-    output::line(&format!("file         {shown}"));
+    output::line(&format!("file         {}", visible(&shown)));
     output::line(&format!("digest       {digest}"));
     output::line(&format!("size         {}", units::show_bytes(bytes.len() as u64)));
     match parsed {
@@ -134,7 +135,7 @@ fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
 async fn list(global: &Global) -> Result<u8, CliError> {
     let config = Config::find(global)?;
     let state = world::open_state(global)?;
-    let components = Components::load(&world::sandbox(&state)?, &config).await?;
+    let components = Components::load(&world::sandbox(&state).await?, &config).await?;
     if global.json {
         let list: Vec<_> = components
             .files
@@ -157,39 +158,47 @@ async fn list(global: &Global) -> Result<u8, CliError> {
     }
     for binding in &components.bindings {
         let on: Vec<&str> = binding.on.iter().chain(&binding.on_facts).map(String::as_str).collect();
-        output::line(&format!("{} verifies {}", binding.verifier, on.join(", ")));
+        output::line(&visible(&format!("{} verifies {}", binding.verifier, on.join(", "))));
     }
     Ok(exit::DONE)
 }
 
 async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state)?;
+    let sandbox = world::sandbox(&state).await?;
     let file = component_of(&sandbox, target).await?;
     let mut report = sandbox.check(file.as_path()).await;
-    if report.probe.is_none() && report.loaded.is_some() {
-        // It passed its trial before; here it is shown.
-        report.probe = trial(&sandbox, &file).await?;
+    if report.loaded.is_some() {
+        // What it was asked when it loaded, perhaps long ago, was less.
+        report.probe = Some(trial(&sandbox, &file).await?);
     }
-    let trial = report.probe.as_ref();
     if global.json {
         output::line(&json!({ "schema": "checkrein/test@1", "report": report }).to_string());
     } else {
         print_failures(&report);
-        if let Some(trial) = trial {
+        if let Some(trial) = &report.probe {
             print_trial(trial, mutate);
         }
     }
-    let good = report.faults().is_empty() && trial.is_some();
-    Ok(if good { exit::DONE } else { exit::DIFFERENCE })
+    Ok(verdict(&report))
 }
 
-async fn trial(sandbox: &Sandbox, file: &Path) -> Result<Option<ProbeReport>, CliError> {
+/// A case that fails is a difference; whatever else is wrong keeps it from being tested at all.
+fn verdict(report: &LoadReport) -> u8 {
+    let failing = report.probe.as_ref().is_some_and(|trial| trial.passed() < trial.cases.len());
+    match (failing, &report.loaded) {
+        (true, _) => exit::DIFFERENCE,
+        (false, None) => exit::LOAD,
+        (false, Some(_)) => exit::DONE,
+    }
+}
+
+async fn trial(sandbox: &Sandbox, file: &Path) -> Result<ProbeReport, CliError> {
     let loaded = sandbox.load(file).await.map_err(|faults| CliError::Load(Faults(faults)))?;
     let cases = cases::parse(&format!("{}#{}", file.display(), section::CASES), &loaded.cases)
         .map_err(CliError::Load)?;
     let report = sandbox.probe(&loaded.digest, cases, MUTANTS_IN_A_TEST).await;
-    report.map(Some).map_err(|error| CliError::Ours(error.to_string()))
+    report.map_err(|error| CliError::Ours(error.to_string()))
 }
 
 fn print_failures(report: &LoadReport) {

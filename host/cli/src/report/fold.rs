@@ -1,11 +1,11 @@
 //! From the events of a run to its [`RunView`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use anyhow::{Context as _, Result, bail};
 use checkrein_contract::Digest;
 use checkrein_contract::event::{Ended, Event, FactEntry, Judgement, Logged, Setup, StoredArtifact};
-use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
+use checkrein_contract::id::{CallId, SubgoalId, Timestamp, is_relative_path, is_segment};
 use checkrein_contract::interface::Outcome;
 use checkrein_contract::port::Blobs;
 use checkrein_contract::task::Stage;
@@ -24,7 +24,8 @@ impl RunView {
     /// # Errors
     ///
     /// If the events do not begin with `run-started`, name a call or a subgoal that was never
-    /// opened, or a blob of an accepted outcome cannot be read.
+    /// opened, or a blob of an accepted outcome cannot be read; or if a file of an accepted outcome
+    /// would lie outside of the report's folder.
     pub fn fold(events: &[Logged], blobs: &dyn Blobs) -> Result<Self> {
         let Some((first, rest)) = events.split_first() else { bail!("the run has no events") };
         let Event::RunStarted { setup } = &first.event else {
@@ -204,8 +205,7 @@ impl Fold<'_> {
         let call = self.call(id)?;
         call.accepted = Some(true);
         let (subgoal, skill, component) = (call.subgoal.clone(), call.skill.clone(), call.component);
-        let checks = checks_by_name(&call.verdicts);
-        let verified_by = |name: &str| checks.get(name).cloned().unwrap_or_default();
+        let checked = Checked::of(call);
         let outcome = outcome_of(call).filter(|_| !facts.is_empty());
         let outcome = outcome.map(|digest| self.outcome(&digest)).transpose()?;
         for entry in facts {
@@ -220,15 +220,16 @@ impl Fold<'_> {
                 component,
                 call: id.clone(),
                 subgoal: subgoal.clone(),
-                verified_by: verified_by(&entry.subject),
+                verified_by: checked.fact(&entry.subject),
             });
         }
         for file in artifacts {
+            check_place(&subgoal, file)?;
             self.view.artifacts.push(ArtifactView {
                 file: file.clone(),
                 subgoal: subgoal.clone(),
                 call: id.clone(),
-                verified_by: verified_by(&file.path),
+                verified_by: checked.file(&file.path),
                 figure: self.figure(file)?,
             });
         }
@@ -301,7 +302,51 @@ pub fn is_figure(media_type: &str) -> bool {
     matches!(media_type, "image/svg+xml" | "image/png" | "image/jpeg")
 }
 
-/// For each subject and path, the judges that accepted and whose checks name it.
+/// Reports are written to where a file's place says, and a log may come from a stranger.
+fn check_place(subgoal: &SubgoalId, file: &StoredArtifact) -> Result<()> {
+    let (id, path) = (subgoal.as_str(), file.path.as_str());
+    if !is_segment(id) {
+        bail!("the artifact {path:?} is of a subgoal {id:?}, whose id is no name of a folder");
+    }
+    if !is_relative_path(path) {
+        bail!("the artifact {path:?} of subgoal `{id}` has a path that may lead out of its folder");
+    }
+    Ok(())
+}
+
+/// The judges that accepted, for each name that their checks are about.
+///
+/// A check names subjects and paths alike; which of them a name is, the submission says. One that
+/// is both stands for the fact, so that no file passes as checked for its name alone.
+struct Checked {
+    by_name: HashMap<String, Vec<VerifiedBy>>,
+    subjects: HashSet<String>,
+}
+
+impl Checked {
+    fn of(call: &CallView) -> Self {
+        let subjects = match &call.ended {
+            Some(Ended::Outcome { drafts, .. }) => drafts.iter().map(|draft| draft.subject.clone()).collect(),
+            _ => HashSet::new(),
+        };
+        Checked { by_name: checks_by_name(&call.verdicts), subjects }
+    }
+
+    fn fact(&self, subject: &str) -> Vec<VerifiedBy> {
+        self.named(subject, true)
+    }
+
+    fn file(&self, path: &str) -> Vec<VerifiedBy> {
+        self.named(path, false)
+    }
+
+    fn named(&self, name: &str, subject: bool) -> Vec<VerifiedBy> {
+        let found = self.by_name.get(name).filter(|_| self.subjects.contains(name) == subject);
+        found.cloned().unwrap_or_default()
+    }
+}
+
+/// For each name, the judges that accepted and whose checks are about it.
 fn checks_by_name(verdicts: &[VerdictView]) -> HashMap<String, Vec<VerifiedBy>> {
     let mut found: HashMap<String, Vec<VerifiedBy>> = HashMap::new();
     for verdict in verdicts {

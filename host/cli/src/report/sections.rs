@@ -6,7 +6,7 @@ use checkrein_contract::units::show_bytes;
 
 use super::escape::{code, json, markdown, prose, visible};
 use super::notes::component;
-use super::view::{CallView, RunView, SubgoalView};
+use super::view::{CallView, RunView, SubgoalView, VerdictView};
 use super::words::{self, many};
 
 /// The most characters of a failure's evidence.
@@ -127,34 +127,42 @@ fn failed_call(call: &CallView) -> String {
         markdown(&call.version),
         code(call.id.as_str())
     );
-    let mut items = Vec::new();
-    if let Some(Ended::Failed { failure }) = &call.ended
-        && !failure.evidence.is_null()
-    {
-        items.push(format!("Evidence: {}", code(&json(&failure.evidence, EVIDENCE_MAX))));
-    }
-    for verdict in &call.verdicts {
-        let findings = verdict.judgement.findings();
-        let judge = markdown(verdict.judge.name());
-        items.extend(
-            findings
-                .iter()
-                .take(FINDINGS_MAX)
-                .map(|finding| format!("{judge} found {}", prose(&words::finding(finding)))),
-        );
-        if findings.len() > FINDINGS_MAX {
-            items.push(format!("{judge} found {} more", findings.len() - FINDINGS_MAX));
-        }
-        if let Judgement::Unavailable { reason } = &verdict.judgement {
-            items.push(format!("{judge} could not judge: {}", prose(reason)));
-        }
-    }
-    if let Some(advice) = &call.advice {
-        items.push(format!("Diagnosis: {}", prose(&advice.diagnosis)));
-        let remedy = advice.remedy.as_ref().map(words::remedy);
-        items.extend(remedy.map(|remedy| format!("Remedy: {}", prose(&remedy))));
-    }
+    let mut items = evidence(call);
+    items.extend(call.verdicts.iter().flat_map(verdict));
+    items.extend(advice(call));
     title + &items.iter().map(|item| format!("- {item}\n")).collect::<String>()
+}
+
+fn evidence(call: &CallView) -> Vec<String> {
+    match &call.ended {
+        Some(Ended::Failed { failure }) if !failure.evidence.is_null() => {
+            vec![format!("Evidence: {}", code(&json(&failure.evidence, EVIDENCE_MAX)))]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn verdict(verdict: &VerdictView) -> Vec<String> {
+    let findings = verdict.judgement.findings();
+    let judge = markdown(verdict.judge.name());
+    let shown = findings.iter().take(FINDINGS_MAX);
+    let mut items: Vec<String> =
+        shown.map(|finding| format!("{judge} found {}", prose(&words::finding(finding)))).collect();
+    if findings.len() > FINDINGS_MAX {
+        items.push(format!("{judge} found {} more", findings.len() - FINDINGS_MAX));
+    }
+    if let Judgement::Unavailable { reason } = &verdict.judgement {
+        items.push(format!("{judge} could not judge: {}", prose(reason)));
+    }
+    items
+}
+
+fn advice(call: &CallView) -> Vec<String> {
+    let Some(advice) = &call.advice else { return Vec::new() };
+    let mut items = vec![format!("Diagnosis: {}", prose(&advice.diagnosis))];
+    let remedy = advice.remedy.as_ref().map(words::remedy);
+    items.extend(remedy.map(|remedy| format!("Remedy: {}", prose(&remedy))));
+    items
 }
 
 fn what_came_next(subgoal: &SubgoalView, failed: &CallView) -> String {

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use checkrein_contract::event::{Ended, Event, Logged};
 use checkrein_contract::interface::Level;
 use serde_json::json;
 
@@ -279,6 +280,67 @@ fn a_log_that_is_cut_or_without_its_start_is_an_error() {
         assert!(!html(&view).is_empty() && !show(&view).is_empty());
     }
     assert!(super::RunView::fold(&events, &super::sample::Memory::default()).is_err());
+}
+
+/// The events of the sample, with its one artifact and its subgoal under other names.
+fn renamed(subgoal: &str, path: &str) -> (Vec<Logged>, super::sample::Memory) {
+    let (mut events, blobs) = Sample::default().events();
+    for logged in &mut events {
+        match &mut logged.event {
+            Event::RunStarted { setup } => {
+                setup.task.stages[0].subgoals[0].id = subgoal.into();
+            }
+            Event::SubgoalOpened { subgoal: id, .. }
+            | Event::CallIntended { subgoal: id, .. }
+            | Event::CriteriaEvaluated { subgoal: id, .. }
+            | Event::SubgoalClosed { subgoal: id, .. }
+                if id.as_str() == "de" =>
+            {
+                *id = subgoal.into();
+            }
+            Event::OutcomeAccepted { artifacts, .. } => path.clone_into(&mut artifacts[0].path),
+            _ => {}
+        }
+    }
+    (events, blobs)
+}
+
+#[test]
+fn a_strangers_log_names_no_place_outside_of_the_report() {
+    let (events, blobs) = renamed("de", "volcano.svg");
+    assert!(super::RunView::fold(&events, &blobs).is_ok());
+    for (subgoal, path) in [
+        ("de", "../../x"),
+        ("de", "/etc/cron.d/x"),
+        ("de", "a/../../x"),
+        ("de", ""),
+        ("..", "x"),
+        ("../..", "x"),
+        ("/etc", "x"),
+        ("", "x"),
+    ] {
+        let (events, blobs) = renamed(subgoal, path);
+        let error = super::RunView::fold(&events, &blobs).err().map(|error| format!("{error:#}"));
+        let error = error.unwrap_or_else(|| panic!("`{path}` of `{subgoal}` is let through"));
+        assert!(error.contains("`outcome-accepted`") && error.contains(&format!("{path:?}")), "{error}");
+    }
+}
+
+#[test]
+fn a_file_named_like_a_subject_is_not_checked_for_its_name() {
+    let (mut events, blobs) = renamed("de", "de/summary");
+    let view = super::RunView::fold(&events, &blobs).unwrap();
+    assert_eq!(view.fact("de/summary").unwrap().verified_by.len(), 3);
+    assert!(view.artifacts[0].verified_by.is_empty(), "{:?}", view.artifacts[0].verified_by);
+    // Nor is a fact for the name of a file.
+    for logged in &mut events {
+        if let Event::CallEnded { ended: Ended::Outcome { drafts, .. }, .. } = &mut logged.event {
+            drafts.retain(|draft| draft.subject != "de/summary");
+        }
+    }
+    let view = super::RunView::fold(&events, &blobs).unwrap();
+    assert!(view.fact("de/summary").unwrap().verified_by.is_empty());
+    assert_eq!(view.artifacts[0].verified_by.len(), 3);
 }
 
 /// Not a test of anything: writes the sample's page for people to look at.

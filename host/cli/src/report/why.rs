@@ -1,6 +1,7 @@
 //! The path behind a value, in the terminal: from the value back to the files that were read.
 
 use anyhow::{Result, bail};
+use checkrein_contract::document;
 use serde_json::{Value, json};
 
 use super::escape::{self, visible};
@@ -36,11 +37,16 @@ pub fn why<'v>(view: &'v RunView, target: &str) -> Result<Why<'v>> {
     let (subject, pointer) = target.split_once('#').unwrap_or((target, ""));
     let by_id = || view.facts.iter().find(|fact| fact.entry.id.as_str() == subject);
     let Some(fact) = view.fact(subject).or_else(by_id) else {
-        let nearest = nearest(view, subject);
-        if nearest.is_empty() {
+        if view.facts.is_empty() {
             bail!("run {} has no facts", view.run);
         }
-        bail!("no fact on `{}`; nearest: {}", visible(subject), nearest.join(", "));
+        let nearest = nearest(view, subject);
+        let hint = if nearest.is_empty() {
+            "`checkrein report --json` has them all".to_owned()
+        } else {
+            format!("nearest: {}", nearest.join(", "))
+        };
+        bail!("no fact on `{}`; {hint}", visible(subject));
     };
     let Some(value) = fact.value(pointer) else {
         let there: Vec<String> = match &fact.content {
@@ -131,37 +137,13 @@ impl Why<'_> {
 
 /// The subjects that `wanted` may have meant, best first.
 fn nearest(view: &RunView, wanted: &str) -> Vec<String> {
-    let mut scored: Vec<(usize, &String)> =
-        view.by_subject.keys().map(|subject| (distance(subject, wanted), subject)).collect();
-    scored.sort();
-    scored.into_iter().take(NEAREST).map(|(_, subject)| format!("`{subject}`")).collect()
-}
-
-/// The number of characters to insert, remove or replace (Levenshtein); bytes will do, since
-/// subjects are ASCII.
-fn distance(one: &str, two: &str) -> usize {
-    let two: Vec<u8> = two.bytes().take(checkrein_contract::id::SUBJECT_MAX).collect();
-    let mut row: Vec<usize> = (0..=two.len()).collect();
-    for (at, left) in one.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = at + 1;
-        for (index, right) in two.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != *right);
-            diagonal = row[index + 1];
-            row[index + 1] = replaced.min(row[index] + 1).min(diagonal + 1);
-        }
+    let mut left: Vec<&str> = view.by_subject.keys().map(String::as_str).collect();
+    let mut found = Vec::new();
+    while found.len() < NEAREST
+        && let Some(near) = document::nearest(wanted, &left)
+    {
+        left.retain(|subject| *subject != near);
+        found.push(format!("`{near}`"));
     }
-    row[two.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::distance;
-
-    #[test]
-    fn distances() {
-        assert_eq!(distance("kitten", "sitting"), 3);
-        assert_eq!(distance("", "ab"), 2);
-        assert_eq!(distance("de/x", "de/x"), 0);
-    }
+    found
 }

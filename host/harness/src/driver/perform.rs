@@ -22,6 +22,7 @@ use super::{DriveError, World};
 use crate::effect::{Effect, Input};
 use crate::pool::{Contents, PoolView};
 use crate::state::{CallState, State};
+use crate::step::wall_left;
 use crate::{criteria, gateway, planner, reference};
 
 type Work = BoxFuture<'static, Result<Input, DriveError>>;
@@ -35,7 +36,7 @@ pub(super) fn perform(
 ) -> Result<Work, DriveError> {
     let context = Context { world, contents, state };
     Ok(match effect {
-        Effect::Resolve { subgoal, scope } => context.resolve(subgoal, scope),
+        Effect::Resolve { subgoal } => context.resolve(subgoal),
         Effect::Assess { subgoal, skills } => context.assess(subgoal, skills),
         Effect::Propose { subgoal } => context.propose(subgoal),
         Effect::Execute { call } => context.execute(call)?,
@@ -65,20 +66,25 @@ impl Context<'_> {
         Box::pin(std::future::ready(Ok(Input::Proposed { subgoal, action })))
     }
 
-    fn resolve(&self, subgoal: &SubgoalId, scope: &[FactId]) -> Work {
+    fn resolve(&self, subgoal: &SubgoalId) -> Work {
+        let (scope, artifacts) = self.state.scope(subgoal);
         let lookup = ScopeLookup {
             inputs: self.inputs().to_vec(),
             parameters: self.parameters(),
-            facts: self.view(scope),
-            artifacts: self.artifacts_before(subgoal),
+            facts: self.view(&scope),
+            artifacts: self.state.artifacts_of(&artifacts),
         };
         let args = self.state.spec(subgoal).args.clone();
         let subgoal = subgoal.clone();
-        Box::pin(async move { Ok(Input::Resolved { subgoal, args: reference::resolve(&args, &lookup) }) })
+        Box::pin(async move {
+            let args = reference::resolve(&args, &lookup);
+            lookup.facts.whole()?;
+            Ok(Input::Resolved { subgoal, scope, artifacts, args })
+        })
     }
 
     fn assess(&self, subgoal: &SubgoalId, skills: &[String]) -> Work {
-        let asked = self.subgoal(subgoal);
+        let asked = self.asked(subgoal);
         let settings = skills.iter().filter_map(|name| {
             let card = self.state.skill(name)?;
             Some((card.clone(), self.setting(card, 0, Arc::new(NoFacts), Arc::new(NoObserver))))
@@ -102,7 +108,8 @@ impl Context<'_> {
         let input = self.input_tree()?;
         let artifacts = self.artifact_tree(call)?;
         let observer = self.world.watcher.observer(id, &call.subgoal);
-        let mut setting = self.setting(card, call.seed, Arc::new(self.scope_view(call)), observer);
+        let facts = Arc::new(self.scope_view(call));
+        let mut setting = self.setting(card, call.seed, facts.clone(), observer);
         setting.input = Some(input.path().to_owned());
         setting.artifacts = Some(artifacts.path().to_owned());
         setting.limits = setting.limits.with(LimitKey::Fuel, call.fuel).with(LimitKey::Wall, call.wall_ms);
@@ -112,6 +119,7 @@ impl Context<'_> {
         Ok(Box::pin(async move {
             let ran = guests.execute(setting, request).await;
             drop((input, artifacts));
+            facts.whole()?;
             let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
             let ended = ended(&name, ran.end, |bytes| blobs.put(bytes))?;
             Ok(Input::Executed { call: id, ended, used: ran.used, log })
@@ -134,8 +142,8 @@ impl Context<'_> {
         let files: Vec<(String, Digest)> =
             gateway::submitted(call).1.iter().map(|file| (file.path.clone(), file.digest)).collect();
         let work = self.world.blobs.tree(&files)?;
-        let mut setting =
-            self.setting(card, call.seed, Arc::new(self.scope_view(call)), Arc::new(NoObserver));
+        let facts = Arc::new(self.scope_view(call));
+        let mut setting = self.setting(card, call.seed, facts.clone(), Arc::new(NoObserver));
         setting.input = Some(input.path().to_owned());
         setting.artifacts = Some(artifacts.path().to_owned());
         setting.work = Some(work.path().to_owned());
@@ -145,6 +153,7 @@ impl Context<'_> {
         Ok(Box::pin(async move {
             let ran = guests.verify(setting, submission).await;
             drop((input, artifacts, work));
+            facts.whole()?;
             let used = ran.used;
             Ok(Input::Judged { call: id, judgement: judgement(&judge, ran)?, judge, used })
         }))
@@ -156,10 +165,10 @@ impl Context<'_> {
             let error = missing(&call.skill);
             return Box::pin(std::future::ready(Err(error)));
         };
-        let goal = self.state.goal(&call.subgoal);
+        let goal = self.state.subgoal(&call.subgoal);
         let earlier = goal.calls.iter().take_while(|other| *other != id);
         let mishap = Mishap {
-            subgoal: self.subgoal(&call.subgoal),
+            subgoal: self.asked(&call.subgoal),
             call: self.call(id, call, card),
             cause: self.cause(call),
             earlier: earlier.map(|other| self.cause(&self.state.calls[other])).collect(),
@@ -170,6 +179,7 @@ impl Context<'_> {
             let (diagnosis, remedy) = match guests.recover(setting, mishap).await.end {
                 End::Returned(advice) => (advice.diagnosis, Some(advice.remedy)),
                 End::Fault(detail) => return Err(DriveError::Host { component: name, detail }),
+                End::Storage(error) => return Err(error.into()),
                 End::Limited(hit) => (format!("its recovery ran into the limit `{}`", hit.limit), None),
                 End::Trapped(message) => (format!("its recovery trapped: {message}"), None),
                 End::Invalid(problem) => {
@@ -182,14 +192,23 @@ impl Context<'_> {
 
     fn evaluate(&self, subgoal: &SubgoalId) -> Work {
         let spec = self.state.spec(subgoal);
-        let level = spec.level;
-        let scope = self.state.goal(subgoal).scope.iter().map(|id| &self.state.facts[id]);
-        let facts = scope.chain(self.state.counted(subgoal)).filter(|fact| fact.entry.level >= level);
-        let view: Arc<dyn FactSource> = Arc::new(PoolView::new(facts, self.contents.clone()));
+        let scope = self.state.subgoal(subgoal).scope.iter().map(|id| &self.state.facts[id]);
+        let facts = scope.chain(self.state.own_facts(subgoal));
+        // The newest of each subject, and then only those that count.
+        let view = Arc::new(PoolView::new(facts, self.contents.clone()).at_least(spec.level));
         let (criteria, parameters) = (spec.criteria.clone(), self.parameters());
         let subgoal = subgoal.clone();
+        let work = tokio::task::spawn_blocking(move || {
+            let source: Arc<dyn FactSource> = view.clone();
+            let criteria = criteria::evaluate(&criteria, &source, &parameters);
+            view.whole().map(|()| criteria)
+        });
         Box::pin(async move {
-            Ok(Input::Evaluated { subgoal, criteria: criteria::evaluate(&criteria, &view, &parameters) })
+            let criteria = work.await.map_err(|error| DriveError::Host {
+                component: "a criterion".to_owned(),
+                detail: error.to_string(),
+            })??;
+            Ok(Input::Evaluated { subgoal, criteria })
         })
     }
 
@@ -204,9 +223,11 @@ impl Context<'_> {
         facts: Arc<dyn FactSource>,
         observer: Arc<dyn Observer>,
     ) -> Setting {
+        // Whatever runs, the run's own wall time bounds it.
+        let wall = card.limits.get(LimitKey::Wall).min(wall_left(self.state).unwrap_or(u64::MAX));
         Setting {
             component: card.component,
-            limits: card.limits.clone(),
+            limits: card.limits.clone().with(LimitKey::Wall, wall),
             input: None,
             artifacts: None,
             work: None,
@@ -232,15 +253,8 @@ impl Context<'_> {
     }
 
     fn artifact_tree(&self, call: &CallState) -> Result<Box<dyn Tree>, StorageError> {
-        let files = self.state.artifacts_in_scope(self.state.goal(&call.subgoal));
+        let files = self.state.artifacts_in_scope(self.state.subgoal(&call.subgoal));
         self.world.blobs.tree(&files.into_iter().collect::<Vec<_>>())
-    }
-
-    fn artifacts_before(&self, subgoal: &SubgoalId) -> BTreeMap<String, Digest> {
-        let calls = self.state.scope(subgoal).1;
-        let mut goal = self.state.goal(subgoal).clone();
-        goal.artifacts = calls;
-        self.state.artifacts_in_scope(&goal)
     }
 
     fn view(&self, facts: &[FactId]) -> PoolView {
@@ -248,15 +262,15 @@ impl Context<'_> {
     }
 
     fn scope_view(&self, call: &CallState) -> PoolView {
-        self.view(&self.state.goal(&call.subgoal).scope)
+        self.view(&self.state.subgoal(&call.subgoal).scope)
     }
 
-    fn subgoal(&self, id: &SubgoalId) -> Subgoal {
+    fn asked(&self, id: &SubgoalId) -> Subgoal {
         let spec: &SubgoalSpec = self.state.spec(id);
         Subgoal {
             id: id.to_string(),
             goal: spec.goal.clone(),
-            args: Value::Object(self.state.goal(id).args.clone()),
+            args: Value::Object(self.state.subgoal(id).args.clone()),
             evidence: spec.evidence.clone(),
             criteria: spec.criteria.iter().map(|criterion| criterion.text.clone()).collect(),
         }
@@ -293,7 +307,7 @@ impl Context<'_> {
         Ok(Submission {
             skill: call.skill.clone(),
             version: skill.manifest.version.clone(),
-            subgoal: self.subgoal(&call.subgoal),
+            subgoal: self.asked(&call.subgoal),
             body: Body::Performed { call: self.call(id, call, skill), outcome },
             inputs: inputs?.into_iter().flatten().collect(),
             settings,
@@ -308,7 +322,7 @@ impl Context<'_> {
             Some(Ended::Invalid { problem }) => Cause::Other(problem.message.clone()),
             Some(Ended::Outcome { .. }) if call.accepted => {
                 let unmet =
-                    self.state.goal(&call.subgoal).criteria.iter().filter(|criterion| !criterion.holds);
+                    self.state.subgoal(&call.subgoal).criteria.iter().filter(|criterion| !criterion.holds);
                 Cause::Unmet(unmet.map(|criterion| criterion.text.clone()).collect())
             }
             Some(Ended::Outcome { .. }) => match call.verdicts.last() {
@@ -378,6 +392,7 @@ fn assessment(card: &ComponentCard, end: End<Assessment>, named: bool) -> Result
             left_out(format!("its trigger returned what it may not: {}", problem.message))
         }
         End::Fault(detail) => return Err(DriveError::Host { component: skill, detail }),
+        End::Storage(error) => return Err(error.into()),
     })
 }
 
@@ -410,6 +425,7 @@ fn ended(
         End::Trapped(message) => Ended::Trapped { message },
         End::Invalid(problem) => Ended::Invalid { problem },
         End::Fault(detail) => return Err(DriveError::Host { component: skill.to_owned(), detail }),
+        End::Storage(error) => return Err(error.into()),
     })
 }
 
@@ -430,5 +446,6 @@ fn judgement(judge: &Judge, ran: Ran<Result<Verdict, Failure>>) -> Result<Judgem
         End::Trapped(message) => unavailable(format!("it trapped: {message}")),
         End::Invalid(problem) => unavailable(format!("it returned what it may not: {}", problem.message)),
         End::Fault(detail) => return Err(DriveError::Host { component: judge.name().to_owned(), detail }),
+        End::Storage(error) => return Err(error.into()),
     })
 }

@@ -1,6 +1,7 @@
 //! The task loop, turn by turn.
 
 mod random;
+mod wary;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::state::{Phase, State};
 use crate::testing::*;
 
 fn closing(state: &State, id: &str) -> Closing {
-    match &state.goal(&SubgoalId::from(id)).phase {
+    match &state.subgoal(&SubgoalId::from(id)).phase {
         Phase::Closed(closing) => closing.clone(),
         other => panic!("not closed but {other:?}"),
     }
@@ -114,7 +115,7 @@ fn a_rejection_enters_nothing_and_the_same_action_is_refused() {
     assert!(ended.state.facts.is_empty());
     assert_eq!(guests.calls.lock().unwrap().len(), 1);
     let refused = |observation: &Observation| matches!(observation, Observation::Refused(of) if of[0].rule == "repeated");
-    assert!(ended.state.goal(&"one".into()).observations.iter().any(refused));
+    assert!(ended.state.subgoal(&"one".into()).observations.iter().any(refused));
 }
 
 #[test]
@@ -140,7 +141,7 @@ fn another_reason_is_another_attempt() {
     .into();
     let ended = run(&Arc::new(script), setup(vec![subgoal("one")]));
     assert_eq!(closing(&ended.state, "one"), Closing::Met);
-    assert_eq!(ended.state.goal(&"one".into()).attempts, 2);
+    assert_eq!(ended.state.subgoal(&"one".into()).attempts, 2);
 }
 
 #[test]
@@ -153,7 +154,7 @@ fn a_verification_that_cannot_judge_never_passes_and_uses_no_attempt() {
         matches!(closing(&ended.state, "one"), Closing::Unverified { verifier, .. } if verifier == "verifier")
     );
     assert!(ended.state.facts.is_empty());
-    assert_eq!(ended.state.goal(&"one".into()).attempts, 0);
+    assert_eq!(ended.state.subgoal(&"one".into()).attempts, 0);
     assert_eq!(guests.verified.lock().unwrap().len(), 3);
 }
 
@@ -181,7 +182,7 @@ fn silence_is_not_agreement() {
         }
         _ => false,
     };
-    assert!(ended.state.goal(&"one".into()).observations.iter().any(unchecked));
+    assert!(ended.state.subgoal(&"one".into()).observations.iter().any(unchecked));
 }
 
 #[test]
@@ -270,7 +271,7 @@ fn arguments_that_do_not_fit_are_refused_before_any_call() {
         _ => None,
     });
     assert_eq!(problems.unwrap().len(), 2, "all that is wrong at once");
-    assert_eq!(ended.state.goal(&"one".into()).attempts, 0);
+    assert_eq!(ended.state.subgoal(&"one".into()).attempts, 0);
 }
 
 #[test]
@@ -369,6 +370,6 @@ fn concurrent_subgoals_do_not_see_each_other() {
     two.criteria.clear();
     let ended = run(&Arc::new(script), setup(vec![one, two]));
     assert_eq!(ended.status, RunStatus::Done);
-    assert!(ended.state.goal(&"one".into()).scope.is_empty());
-    assert!(ended.state.goal(&"two".into()).scope.is_empty());
+    assert!(ended.state.subgoal(&"one".into()).scope.is_empty());
+    assert!(ended.state.subgoal(&"two".into()).scope.is_empty());
 }

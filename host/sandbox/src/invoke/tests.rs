@@ -3,6 +3,7 @@
 mod answers;
 mod growth;
 mod reach;
+mod storage;
 mod time;
 
 use checkrein_contract::interface::{Body, Call, Cause, FailureKind, LimitHit, Mishap, Subgoal, Submission};

@@ -138,7 +138,7 @@ fn size(report: &LoadReport, used: u64) -> Result<u64, Vec<Fault>> {
         return Ok(used);
     }
     let expected = format!("at most {}", LimitKey::Component.show(allowed));
-    let mend = "strip it: `wasm-tools strip`, then embed the manifest again";
+    let mend = "build it in release mode and without debug information, with `checkrein skill build DIR`";
     Err(vec![report.fault("size", "", &expected, &LimitKey::Component.show(used), mend)])
 }
 
@@ -146,8 +146,8 @@ fn manifest(report: &LoadReport, bytes: &[u8]) -> Result<Manifest, Vec<Fault>> {
     let expected = "a manifest in the section `checkrein:manifest`";
     let found = section_text(report, bytes, section::MANIFEST, "manifest", expected)?;
     let Some(text) = found else {
-        let mend = "embed `skill.toml` with `checkrein skill build`, or `skill adopt` for other people's tools; \
-                    `wasm-tools strip` removes it";
+        let mend = "build it with `checkrein skill build DIR`, which embeds `skill.toml` and `cases.toml`; \
+                    `wasm-tools strip` removes both";
         return Err(vec![report.fault("manifest", "", expected, "none", mend)]);
     };
     Manifest::parse(&format!("{}[skill.toml]", report.file), &text).map_err(|faults| faults.0)

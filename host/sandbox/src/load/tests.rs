@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{CASES, Guest, MANIFEST, embedded, sandbox, sandbox_in};
+use crate::testing::{CASES, Guest, MANIFEST, embedded, sandbox, sandbox_in, sandbox_on_a_full_disk};
 
 fn bytes(bytes: Vec<u8>) -> Source {
     Source::Bytes { name: "test.wasm".to_owned(), bytes }
@@ -53,6 +53,30 @@ async fn a_good_component_loads_and_is_remembered() {
     };
     assert!(detail("compile").contains("from the cache"));
     assert!(detail("verification").contains("passed before"));
+}
+
+#[tokio::test]
+async fn a_disk_that_fails_is_not_put_down_to_the_component() {
+    let (sandbox, folder) = sandbox_on_a_full_disk();
+    let component = whole(&Guest::default());
+    let report = sandbox.check(bytes(component.clone())).await;
+    let faults = report.faults();
+    assert_eq!((faults.len(), faults[0].stage.as_str()), (1, STORAGE), "{faults:?}");
+    assert!(faults[0].found.contains("no space left"), "{}", faults[0]);
+    assert!(report.probe.is_none() && report.loaded.is_none());
+    std::fs::remove_dir(folder.path().join("scratch")).unwrap();
+    let faults = sandbox.load(bytes(component.clone())).await.unwrap_err();
+    assert_eq!((faults.len(), faults[0].stage.as_str()), (1, STORAGE), "{faults:?}");
+    // Nothing of it was remembered: on a disk with room it is tried, and loads.
+    let report = sandbox_in(&folder).check(bytes(component)).await;
+    assert!(report.probe.is_some() && report.loaded.is_some(), "{:?}", report.faults());
+}
+
+#[tokio::test]
+async fn a_fault_names_only_commands_that_there_are() {
+    let fault = only_fault(Guest::default().assemble()).await;
+    assert_eq!(fault.stage, "manifest");
+    assert!(fault.mend.contains("`checkrein skill build DIR`"), "{fault}");
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use checkrein_contract::cases::{Case, Expect};
 use checkrein_contract::interface::{Body, Call, Outcome, Subgoal, Submission, Verdict};
 use checkrein_contract::manifest::Kind;
-use checkrein_contract::port::{End, Execution, Setting, Tree};
+use checkrein_contract::port::{End, Execution, Setting, StorageError, Tree};
 use tempfile::TempDir;
 
 use crate::component::Component;
@@ -14,6 +14,8 @@ use crate::invoke::{execute, run};
 use crate::load::trial_setting;
 use crate::parts::{Execute, Verify};
 use crate::sandbox::Host;
+use crate::scratch::{self, Kind as For};
+use crate::storage::of_io;
 
 /// An outcome that the verification accepted, with all that is needed to ask about variants of it.
 pub(super) struct Accepted {
@@ -37,14 +39,34 @@ impl Accepted {
     }
 }
 
+/// Why a case did not go as it states.
+#[derive(Debug)]
+pub(super) enum Missed {
+    /// The component does something else.
+    Differs(String),
+    /// The disk failed: nothing is known of the component.
+    Storage(StorageError),
+}
+
+impl From<String> for Missed {
+    fn from(difference: String) -> Self {
+        Missed::Differs(difference)
+    }
+}
+
+impl From<StorageError> for Missed {
+    fn from(error: StorageError) -> Self {
+        Missed::Storage(error)
+    }
+}
+
 /// Plays a case. Gives the outcome if it is one that was accepted, or what differs.
 pub(super) async fn run_case(
     host: &Host,
     component: &Arc<Component>,
     case: &Case,
-) -> Result<Option<Accepted>, String> {
-    let folders =
-        files(&host.scratch, case).map_err(|error| format!("its files cannot be written: {error}"))?;
+) -> Result<Option<Accepted>, Missed> {
+    let folders = files(&host.scratch, case)?;
     let mut setting = trial_setting(component.digest, component.trial_limits());
     setting.input = Some(folders.path().join("in"));
     setting.artifacts = Some(folders.path().join("artifacts"));
@@ -62,10 +84,7 @@ pub(super) async fn run_case(
                 return Ok(None);
             };
             let stored: Vec<_> = artifacts.into_iter().map(|file| (file.path, file.digest)).collect();
-            let work = host
-                .blobs
-                .tree(&stored)
-                .map_err(|error| format!("its artifacts cannot be read back: {error}"))?;
+            let work = host.blobs.tree(&stored)?;
             setting.work = Some(work.path().to_owned());
             tree = Some(work);
             (component.manifest.name.clone(), component.manifest.version.clone(), outcome)
@@ -86,34 +105,34 @@ async fn call(
     component: &Arc<Component>,
     case: &Case,
     setting: &Setting,
-) -> Result<Option<Execution>, String> {
+) -> Result<Option<Execution>, Missed> {
     if component.manifest.kind == Kind::Verifier {
-        return Err("a verifier has no executor: state a `submission`".to_owned());
+        return Err("a verifier has no executor: state a `submission`".to_owned().into());
     }
     let ran = execute(host, component, setting.clone(), Execute(call_of(case))).await;
     let execution = match ran.end {
         End::Returned(execution) => execution,
-        end => return Err(format!("the executor: {}", describe(&end))),
+        End::Storage(error) => return Err(error.into()),
+        end => return Err(format!("the executor: {}", describe(&end)).into()),
     };
-    match (&case.expect, &execution.result) {
-        (Expect::Outcome, Ok(_)) => Ok(Some(execution)),
+    let difference = match (&case.expect, &execution.result) {
+        (Expect::Outcome, Ok(_)) => return Ok(Some(execution)),
         (Expect::Outcome, Err(failure)) => {
-            Err(format!("the executor failed with `{}`: {}", failure.kind.as_str(), failure.message))
+            format!("the executor failed with `{}`: {}", failure.kind.as_str(), failure.message)
         }
-        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => Ok(None),
-        (Expect::Failure(kind), Err(failure)) => Err(format!(
+        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => return Ok(None),
+        (Expect::Failure(kind), Err(failure)) => format!(
             "`{}` was expected, and the executor failed with `{}`: {}",
             kind.as_str(),
             failure.kind.as_str(),
             failure.message
-        )),
+        ),
         (Expect::Failure(kind), Ok(_)) => {
-            Err(format!("`{}` was expected, and there is an outcome", kind.as_str()))
+            format!("`{}` was expected, and there is an outcome", kind.as_str())
         }
-        (Expect::Accepted | Expect::Rejected, _) => {
-            Err("a verdict is expected of no `submission`".to_owned())
-        }
-    }
+        (Expect::Accepted | Expect::Rejected, _) => "a verdict is expected of no `submission`".to_owned(),
+    };
+    Err(difference.into())
 }
 
 /// Whether the verification accepts, which the case must state.
@@ -123,27 +142,27 @@ async fn verify(
     case: &Case,
     setting: &Setting,
     submission: Submission,
-) -> Result<bool, String> {
+) -> Result<bool, Missed> {
     let ran = run(host, component, setting.clone(), Verify(submission)).await;
     let judged = match ran.end {
         End::Returned(judged) => judged,
-        end => return Err(format!("the verification: {}", describe(&end))),
+        End::Storage(error) => return Err(error.into()),
+        end => return Err(format!("the verification: {}", describe(&end)).into()),
     };
-    match (&case.expect, judged) {
-        (Expect::Outcome | Expect::Accepted, Ok(verdict)) if !verdict.rejects() => Ok(true),
-        (Expect::Rejected, Ok(verdict)) if verdict.rejects() => Ok(false),
-        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => Ok(false),
+    let difference = match (&case.expect, judged) {
+        (Expect::Outcome | Expect::Accepted, Ok(verdict)) if !verdict.rejects() => return Ok(true),
+        (Expect::Rejected, Ok(verdict)) if verdict.rejects() => return Ok(false),
+        (Expect::Failure(kind), Err(failure)) if failure.kind == *kind => return Ok(false),
         (Expect::Failure(kind), Ok(_)) => {
-            Err(format!("`{}` was expected of the verification, and it judged", kind.as_str()))
+            format!("`{}` was expected of the verification, and it judged", kind.as_str())
         }
-        (_, Err(failure)) => Err(format!(
-            "the verification could not judge (`{}`): {}",
-            failure.kind.as_str(),
-            failure.message
-        )),
-        (Expect::Rejected, Ok(_)) => Err("the verification accepts what the case says is wrong".to_owned()),
-        (Expect::Outcome | Expect::Accepted, Ok(verdict)) => Err(rejection(&verdict)),
-    }
+        (_, Err(failure)) => {
+            format!("the verification could not judge (`{}`): {}", failure.kind.as_str(), failure.message)
+        }
+        (Expect::Rejected, Ok(_)) => "the verification accepts what the case says is wrong".to_owned(),
+        (Expect::Outcome | Expect::Accepted, Ok(verdict)) => rejection(&verdict),
+    };
+    Err(difference.into())
 }
 
 fn rejection(verdict: &Verdict) -> String {
@@ -159,6 +178,7 @@ pub(super) fn describe<T>(end: &End<T>) -> String {
         End::Limited(hit) => format!("limit `{}`: {} allowed, {} used", hit.limit, hit.allowed, hit.used),
         End::Trapped(message) => format!("trapped: {message}"),
         End::Invalid(problem) => problem.message.clone(),
+        End::Storage(error) => format!("a fault of the disk: {error}"),
         End::Fault(message) => format!("a fault of the host: {message}"),
     }
 }
@@ -184,17 +204,17 @@ fn subgoal_of(case: &Case) -> Subgoal {
 }
 
 /// The files of a case, in a folder of its own.
-fn files(scratch: &Path, case: &Case) -> std::io::Result<TempDir> {
-    let folders = tempfile::Builder::new().prefix("case-").tempdir_in(scratch)?;
+fn files(scratch: &Path, case: &Case) -> Result<TempDir, StorageError> {
+    let folders = scratch::folder(scratch, For::Case)?;
     for (name, files) in [("in", &case.input), ("artifacts", &case.artifacts), ("work", &case.work)] {
         let root = folders.path().join(name);
-        std::fs::create_dir(&root)?;
+        std::fs::create_dir(&root).map_err(|error| of_io(&root, &error))?;
         for (path, text) in files {
             let path = root.join(path);
             if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
+                std::fs::create_dir_all(parent).map_err(|error| of_io(parent, &error))?;
             }
-            std::fs::write(path, text)?;
+            std::fs::write(&path, text).map_err(|error| of_io(&path, &error))?;
         }
     }
     Ok(folders)

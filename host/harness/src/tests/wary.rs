@@ -1,0 +1,167 @@
+//! What must not slip through, each found by somebody who looked for a way.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use checkrein_contract::event::{Closing, Event, RunStatus};
+use checkrein_contract::interface::{FailureKind, Level, Remedy};
+use checkrein_contract::manifest::{Effects, Kind};
+use checkrein_contract::port::StorageError;
+use checkrein_contract::task::Budget;
+use serde_json::json;
+
+use super::closing;
+use crate::driver::{DriveError, Driver};
+use crate::testing::*;
+
+fn object(value: serde_json::Value) -> serde_json::Map<String, serde_json::Value> {
+    value.as_object().cloned().unwrap()
+}
+
+#[test]
+fn restating_a_fact_with_less_to_stand_on_takes_nothing_from_it() {
+    let mut setup = with_verifier(setup(vec![subgoal("one"), subgoal("two")]));
+    setup.bindings[0].on = vec!["skill".to_owned()];
+    setup.skills.push(card("weak", Kind::Skill));
+    setup.task.stages[0].subgoals[0].skill = Some("skill".to_owned());
+    setup.task.stages[0].subgoals[1].skill = Some("weak".to_owned());
+    setup.task.stages[0].subgoals[1].after = vec!["one".into()];
+    let mut script = good();
+    script.verify.get_mut().unwrap().insert(component("weak"), VecDeque::from([checks(&["s/a"])]));
+    let ended = run(&Arc::new(script), setup);
+    assert_eq!(ended.status, RunStatus::Done);
+    assert_eq!(ended.state.facts[&"s/a@2".into()].entry.level, Level::SelfChecked);
+    assert_eq!(ended.state.current["s/a"], "s/a@1".into());
+}
+
+#[test]
+fn what_runs_beside_a_subgoal_takes_nothing_from_its_scope() {
+    // `one` and `two` state the same; `three` comes after `one` alone, and must see its fact.
+    let (one, two, mut three) = (subgoal("one"), subgoal("two"), subgoal("three"));
+    three.after = vec!["one".into()];
+    three.args = object(json!({ "x": { "$fact": "s/a", "pointer": "/n" } }));
+    let ended = run(&Arc::new(good()), setup(vec![one, two, three]));
+    assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
+    assert_eq!(ended.state.subgoal(&"three".into()).scope.len(), 1);
+}
+
+#[test]
+fn what_is_set_aside_for_another_call_is_waited_for() {
+    let mut setup = setup(vec![subgoal("one"), subgoal("two")]);
+    setup.task.budget = Budget { fuel: Some(1000), ..Budget::default() };
+    let ended = run(&Arc::new(good()), setup);
+    assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
+}
+
+#[test]
+fn a_wait_past_the_end_of_the_run_ends_the_subgoal() {
+    let mut script = good();
+    script.execute = VecDeque::from([failure(FailureKind::Unavailable)]).into();
+    script.recover = VecDeque::from([advises(Remedy::RetryAfter(u32::MAX))]).into();
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.task.budget = Budget { wall_ms: Some(60_000), ..Budget::default() };
+    let ended = run(&Arc::new(script), setup);
+    assert!(matches!(closing(&ended.state, "one"), Closing::BudgetUsed { .. }));
+    assert_eq!(ended.state.now.0, 0);
+}
+
+#[test]
+fn what_cannot_be_taken_back_waits_for_a_person() {
+    let guests = Arc::new(good());
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.task.mode = checkrein_contract::task::Mode::ReadWrite;
+    setup.skills[0].manifest.effects = Effects::Irreversible;
+    let ended = run(&guests, setup);
+    assert_eq!(ended.status, RunStatus::NeedsPerson);
+    assert!(guests.calls.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_read_only_task_calls_nothing_with_effects() {
+    let guests = Arc::new(good());
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.skills[0].manifest.effects = Effects::Idempotent;
+    let ended = run(&guests, setup);
+    assert_eq!(ended.status, RunStatus::NotReached);
+    assert!(guests.calls.lock().unwrap().is_empty());
+}
+
+#[test]
+fn no_remedy_changes_a_parameter() {
+    let mut script = good();
+    script.execute = VecDeque::from([failure(FailureKind::InvalidArgs)]).into();
+    script.recover = VecDeque::from([advises(Remedy::RetryWith(json!({ "x": 9 })))]).into();
+    let mut goal = subgoal("one");
+    goal.args = object(json!({ "x": { "$param": "x" } }));
+    let mut setup = setup(vec![goal]);
+    setup.task.parameters = object(json!({ "x": 1 }));
+    let ended = run(&Arc::new(script), setup);
+    let refused = ended.events.iter().any(|(_, event)| match event {
+        Event::ActionRefused { problems, .. } => problems.iter().any(|problem| problem.rule == "parameter"),
+        _ => false,
+    });
+    assert!(refused, "{:?}", ended.kinds());
+}
+
+#[test]
+fn an_argument_that_locks_keeps_its_value() {
+    let (mut one, mut two) = (subgoal("one"), subgoal("two"));
+    one.args = object(json!({ "x": 1 }));
+    two.args = object(json!({ "x": 2 }));
+    two.after = vec!["one".into()];
+    let mut setup = setup(vec![one, two]);
+    setup.skills[0].manifest.locks = vec!["/x".to_owned()];
+    let ended = run(&Arc::new(good()), setup);
+    assert_eq!(ended.status, RunStatus::NotReached);
+    let refused = ended.events.iter().any(|(_, event)| match event {
+        Event::ActionRefused { problems, .. } => problems.iter().any(|problem| problem.rule == "locked"),
+        _ => false,
+    });
+    assert!(refused, "{:?}", ended.kinds());
+}
+
+#[test]
+fn a_refused_skill_is_not_proposed_again_and_the_others_are() {
+    let guests = Arc::new(good());
+    let mut setup = setup(vec![subgoal("one")]);
+    // `a` and `b` do not take what the subgoal gives; `skill` does.
+    for name in ["a", "b"] {
+        let mut other = card(name, Kind::Skill);
+        other.manifest.args = Some(json!({ "type": "object", "required": ["z"] }));
+        setup.skills.push(other);
+    }
+    let ended = run(&guests, setup);
+    assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
+    assert_eq!(ended.kinds().iter().filter(|kind| **kind == "action-refused").count(), 2);
+}
+
+#[test]
+fn a_subgoal_that_asks_for_nothing_is_not_met_by_nothing() {
+    let mut script = good();
+    script.execute = VecDeque::from([outcome(Vec::new())]).into();
+    script.verify.get_mut().unwrap().insert(component("skill"), VecDeque::from([checks(&[])]));
+    let mut goal = subgoal("one");
+    goal.evidence.clear();
+    goal.criteria.clear();
+    let ended = run(&Arc::new(script), setup(vec![goal]));
+    assert_eq!(ended.status, RunStatus::NotReached);
+}
+
+#[test]
+fn a_verifier_that_is_bound_and_not_there_is_no_pass() {
+    let mut setup = with_verifier(setup(vec![subgoal("one")]));
+    setup.verifiers.clear();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let driver = Driver::start(world(Arc::new(good())), MemoryLog::default(), setup).unwrap();
+    assert!(matches!(runtime.block_on(driver.run()), Err(DriveError::Host { .. })));
+}
+
+#[test]
+fn a_content_that_cannot_be_read_back_is_an_error_and_not_an_absent_fact() {
+    let blobs = Arc::new(Forgetful::default());
+    let world = crate::driver::World { blobs, ..world(Arc::new(good())) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let driver = Driver::start(world, MemoryLog::default(), setup(vec![subgoal("one")])).unwrap();
+    let error = runtime.block_on(driver.run()).err().unwrap();
+    assert!(matches!(error, DriveError::Storage(StorageError::Missing { .. })), "{error}");
+}
