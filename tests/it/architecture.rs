@@ -92,6 +92,42 @@ fn facts_are_made_in_the_gateway_and_nowhere_else() {
     }
 }
 
+/// Whether some `name {…}` of this code makes a value, and does not take one apart.
+fn makes(code: &str, name: &str) -> bool {
+    let mut places = code.match_indices(name).map(|(at, _)| &code[at + name.len()..]);
+    places.any(|rest| {
+        let mut depth = 1;
+        let end = rest.char_indices().find(|(_, c)| {
+            depth += match c {
+                '{' => 1,
+                '}' => -1,
+                _ => 0,
+            };
+            depth == 0
+        });
+        let Some((end, _)) = end else { return true };
+        let after = rest[end + 1..].trim_start();
+        let pattern = rest[..end].trim_end().ends_with("..")
+            || ["=>", "|", "if ", "= "].iter().any(|next| after.starts_with(next));
+        !pattern
+    })
+}
+
+#[test]
+fn facts_are_kept_by_one_step_and_nowhere_else() {
+    let name = "Event::OutcomeAccepted {";
+    assert!(makes("push(Event::OutcomeAccepted { call: { x }, facts })", name));
+    assert!(!makes("Event::OutcomeAccepted { call, .. } => 1, Event::OutcomeAccepted { facts } | y", name));
+    let mut made = Vec::new();
+    for crate_name in ["contract", "store", "sandbox", "harness", "cli"] {
+        let made_here = of(crate_name).into_iter().filter(|(_, text)| makes(&code(text), name));
+        made.extend(made_here.map(|(path, _)| path));
+    }
+    // The sample is compiled for tests only; so are the files of a folder `tests`.
+    made.retain(|path| !path.ends_with("report/sample.rs") && !path.display().to_string().contains("/tests"));
+    assert_eq!(made, [root().join("host/harness/src/step.rs")]);
+}
+
 #[test]
 fn the_top_level_holds_only_what_it_should() {
     let known = [

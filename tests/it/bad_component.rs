@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use checkrein_contract::section;
-use checkrein_tests::{Place, dist};
+use checkrein_tests::{Place, Ran, dist};
 
 const MANIFEST: &str = "schema = \"checkrein/skill@1\"\nkind = \"skill\"\nname = \"NAME\"\nversion = \"1.0.0\"\ndescription = \"d\"\neffects = \"none\"\n";
 
@@ -19,45 +19,67 @@ fn component(name: &str, wat: &str) -> Vec<u8> {
     section::embed(&bytes, section::MANIFEST, MANIFEST.replace("NAME", name).as_bytes()).unwrap()
 }
 
+/// A configuration that loads every component of the place, and a task.
+fn run(place: &Place) -> Ran {
+    place.write("checkrein.toml", "[skills]\nload = [\"*.wasm\"]\n");
+    let task = place.write("task.toml", "schema = \"checkrein/task@1\"\nname = \"a\"\ngoal = \"g\"\n");
+    let ran = place.run(&["run", &task.display().to_string()]).expect(5);
+    assert_eq!(ran.err.lines().count(), ran.errors().len(), "a line for each, and no other:\n{}", ran.err);
+    assert!(place.run(&["runs"]).out.is_empty());
+    ran
+}
+
 #[test]
 fn all_that_do_not_load_are_told_at_once() {
     let place = Place::new();
     let good = std::fs::read(dist().join("table-profile.wasm")).unwrap();
-    write(&place, "empty", b"");
-    write(&place, "text", b"(component)");
-    write(&place, "truncated", &good[..good.len() / 2]);
-    write(&place, "core", &wat::parse_str("(module)").unwrap());
-    write(&place, "plain", &wat::parse_str("(component)").unwrap());
-    write(&place, "no-exports", &component("no-exports", "(component)"));
     let future = "(component (import \"checkrein:skill/log@0.3.0\" (instance)))";
-    write(&place, "future", &component("future", future));
     let lacking =
         "(component (import \"acme:db/query@1.0.0\" (instance)) (import \"acme:db/other@1.0.0\" (instance)))";
-    write(&place, "lacking", &component("lacking", lacking));
     let twice =
         [good.as_slice(), &section::embed(&section::COMPONENT_MAGIC, section::MANIFEST, b"x").unwrap()[8..]]
             .concat();
-    write(&place, "twice", &twice);
-    place.write("checkrein.toml", "[skills]\nload = [\"*.wasm\"]\n");
-    let task = place.write("task.toml", "schema = \"checkrein/task@1\"\nname = \"a\"\ngoal = \"g\"\n");
-    let ran = place.run(&["run", &task.display().to_string()]).expect(5);
-    for (file, words) in [
-        ("empty", "empty"),
-        ("text", "text"),
-        ("truncated", ""),
-        ("core", "core module"),
-        ("plain", "manifest"),
-        ("no-exports", "executor"),
-        ("future", "0.3.0"),
-        ("lacking", "acme:db/query@1.0.0"),
-        ("lacking", "acme:db/other@1.0.0"),
-        ("twice", "two"),
-    ] {
-        let told =
-            ran.errors().iter().any(|error| error.contains(&format!("{file}.wasm")) && error.contains(words));
-        assert!(told, "{file} ({words}) is not in\n{}", ran.err);
+    // What is told of each: as many lines, with these words.
+    let bad: [(Vec<u8>, &[&str]); 9] = [
+        (Vec::new(), &["an empty file"]),
+        (b"(component)".to_vec(), &["a text"]),
+        (good[..good.len() / 2].to_vec(), &["unexpected end-of-file"]),
+        (wat::parse_str("(module)").unwrap(), &["a core module"]),
+        (wat::parse_str("(component)").unwrap(), &["MANIFEST"]),
+        (component("bare", "(component)"), &["EXPORTS"]),
+        (component("future", future), &["0.3.0"]),
+        (component("lacking", lacking), &["acme:db/query@1.0.0", "acme:db/other@1.0.0"]),
+        (twice, &["two of them"]),
+    ];
+    // Names that say nothing, so that no word comes from them.
+    for (number, (bytes, _)) in bad.iter().enumerate() {
+        write(&place, &format!("c{number}"), bytes);
     }
-    assert!(place.run(&["runs"]).out.is_empty());
+    let ran = run(&place);
+    for (number, (_, words)) in bad.iter().enumerate() {
+        let file = format!("c{number}.wasm");
+        let told: Vec<&str> = ran.errors().into_iter().filter(|error| error.contains(&file)).collect();
+        assert_eq!(told.len(), words.len(), "{file}: {told:#?}");
+        for (line, words) in told.iter().zip(*words) {
+            assert!(line.contains(words), "`{words}` is not in {line}");
+        }
+    }
+}
+
+#[test]
+fn a_component_cut_off_anywhere_is_told_in_one_line() {
+    let place = Place::new();
+    let good = std::fs::read(dist().join("table-profile.wasm")).unwrap();
+    for part in 1..16 {
+        write(&place, &format!("c{part}"), &good[..good.len() * part / 16]);
+    }
+    write(&place, "c16", &good[..good.len() - 1]);
+    let ran = run(&place);
+    for part in 1..=16 {
+        let file = format!("c{part}.wasm:");
+        let told: Vec<&str> = ran.errors().into_iter().filter(|error| error.contains(&file)).collect();
+        assert_eq!(told.len(), 1, "{file} {told:#?}");
+    }
 }
 
 #[test]

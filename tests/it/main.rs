@@ -9,6 +9,8 @@ mod concurrency;
 mod counts;
 mod demo;
 mod documents;
+mod endings;
+mod hostile;
 mod lies;
 mod skills;
 mod storage;

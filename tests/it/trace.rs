@@ -53,7 +53,8 @@ fn reordered_events_are_named() {
     let ran = change(
         "UPDATE event SET seq = -1 WHERE seq = 5; UPDATE event SET seq = 5 WHERE seq = 6; UPDATE event SET seq = 6 WHERE seq = -1",
     );
-    assert!(ran.out.contains("event 5"), "{}", ran.out);
+    assert!(ran.out.contains("events were reordered: event 5"), "{}", ran.out);
+    assert!(ran.out.contains("was written as event 6"), "{}", ran.out);
 }
 
 #[test]

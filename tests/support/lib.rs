@@ -3,12 +3,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod disk;
+mod running;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+pub use disk::{Disk, on_a_small_disk};
+pub use running::Running;
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -154,8 +160,7 @@ impl Place {
 
     /// Runs `checkrein` in it, with a command that was changed.
     pub fn run_with(&self, args: &[&str], change: impl FnOnce(&mut Command)) -> Ran {
-        let mut command = Command::new(binary());
-        command.args(args).current_dir(self.path()).env_remove("CHECKREIN_LOG").env_remove("RUST_BACKTRACE");
+        let mut command = self.command(args);
         change(&mut command);
         let Output { status, stdout, stderr } = command.output().unwrap();
         Ran {
@@ -163,6 +168,28 @@ impl Place {
             out: String::from_utf8_lossy(&stdout).into_owned(),
             err: String::from_utf8_lossy(&stderr).into_owned(),
         }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(args).current_dir(self.path()).env_remove("CHECKREIN_LOG").env_remove("RUST_BACKTRACE");
+        command
+    }
+
+    /// Starts `checkrein` in it, and does not wait for its end.
+    pub fn start(&self, args: &[&str]) -> Running {
+        Running::start(self.command(args))
+    }
+
+    /// The events of the last run.
+    pub fn events(&self) -> Vec<Value> {
+        let trace = self.run(&["trace", "@last", "--json"]).expect(0).out;
+        trace.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["event"].take()).collect()
+    }
+
+    /// The events of the last run of one kind.
+    pub fn events_of(&self, kind: &str) -> Vec<Value> {
+        self.events().into_iter().filter(|event| event["event"] == kind).collect()
     }
 
     /// Runs the pasilla task with a configuration of its own.
@@ -198,7 +225,8 @@ fn warm_cache() -> &'static Path {
     })
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder.
+pub fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -117,12 +117,16 @@ struct Source {
 /// What stands between the manifest and the schema that was taken from the code.
 const DERIVED: &str = "\n# Derived from the code.\n";
 
+/// What a component that can say its argument schema exports.
+const SCHEMA: &[u8] = b"checkrein:skill/schema@";
+
 impl Source {
-    /// Whether an embedded manifest is this one: as it is, or with the schema that was derived.
-    fn made(&self, embedded: &str) -> bool {
-        embedded
-            .strip_prefix(&self.manifest)
-            .is_some_and(|rest| rest.is_empty() || !self.states_args && rest.starts_with(DERIVED))
+    /// Whether an embedded manifest is made from this one: as it is, or, where the component says
+    /// a schema and this states none, with that.
+    fn made(&self, embedded: &str, says_args: bool) -> bool {
+        let derived = says_args && !self.states_args;
+        let rest = embedded.strip_prefix(&self.manifest);
+        rest.is_some_and(|rest| if derived { rest.starts_with(DERIVED) } else { rest.is_empty() })
     }
 }
 
@@ -325,7 +329,8 @@ fn is_up_to_date(source: &Source, bytes: &[u8], file: &Path) -> bool {
     let Ok(before) = std::fs::read(file) else { return false };
     let Ok(Some(manifest)) = section::find(&before, section::MANIFEST) else { return false };
     let Ok(manifest) = std::str::from_utf8(manifest) else { return false };
-    source.made(manifest)
+    let says_args = bytes.windows(SCHEMA.len()).any(|part| part == SCHEMA);
+    source.made(manifest, says_args)
         && with_sections(bytes, manifest, source.cases.as_deref()).is_ok_and(|now| now == before)
 }
 
@@ -392,21 +397,26 @@ mod tests {
     fn a_manifest_that_lost_lines_is_another() {
         let derived = with_args(MANIFEST, &serde_json::json!({ "type": "object" })).unwrap();
         let less = MANIFEST.split_inclusive('\n').next().unwrap();
-        assert!(source(MANIFEST, false).made(MANIFEST) && source(MANIFEST, false).made(&derived));
-        assert!(source(MANIFEST, true).made(MANIFEST) && !source(MANIFEST, true).made(&derived));
-        for embedded in [MANIFEST, &derived] {
-            for shorter in [less, "", MANIFEST.trim_end()] {
-                assert!(!source(shorter, false).made(embedded), "{shorter:?} of {embedded:?}");
+        let made =
+            |manifest: &str, states, embedded: &str, says| source(manifest, states).made(embedded, says);
+        // As it is, or with what was derived: each only where it belongs.
+        assert!(made(MANIFEST, false, MANIFEST, false) && made(MANIFEST, false, &derived, true));
+        assert!(made(MANIFEST, true, MANIFEST, true) && made(MANIFEST, true, MANIFEST, false));
+        assert!(!made(MANIFEST, false, MANIFEST, true), "built before schemas were derived");
+        assert!(!made(MANIFEST, true, &derived, true) && !made(MANIFEST, false, &derived, false));
+        let more = format!("{MANIFEST}terms = []\n");
+        for (embedded, says) in [(MANIFEST, false), (&derived, true)] {
+            for other in [less, "", MANIFEST.trim_end(), &more] {
+                assert!(!made(other, false, embedded, says), "{other:?} of {embedded:?}");
             }
         }
-        assert!(!source(&format!("{MANIFEST}terms = []\n"), false).made(&derived));
     }
 
     #[test]
     fn a_component_is_built_again_when_its_manifest_lost_a_line() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.wasm");
-        let bytes = section::COMPONENT_MAGIC;
+        let bytes = section::embed(&section::COMPONENT_MAGIC, "export", SCHEMA).unwrap();
         let derived = with_args(MANIFEST, &serde_json::json!({ "type": "object" })).unwrap();
         std::fs::write(&file, with_sections(&bytes, &derived, None).unwrap()).unwrap();
         assert!(is_up_to_date(&source(MANIFEST, false), &bytes, &file));

@@ -46,7 +46,7 @@ impl Components {
             match card(&file, config, &grant, loaded) {
                 Ok(card) if loaded.manifest.kind == Kind::Skill => components.skills.push(card),
                 Ok(card) => components.verifiers.push(card),
-                Err(fault) => faults.push(fault),
+                Err(fault) => faults.push(*fault),
             }
             components.files.push((path.clone(), loaded.clone()));
         }
@@ -115,7 +115,7 @@ async fn load_files(sandbox: &Sandbox, files: BTreeSet<PathBuf>) -> Result<Vec<(
             Err(mut more) => faults.append(&mut more),
         }
     }
-    if faults.is_empty() { Ok(loaded) } else { Err(CliError::Load(Faults(faults))) }
+    if faults.is_empty() { Ok(loaded) } else { Err(CliError::load(faults)) }
 }
 
 fn check_names(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
@@ -157,7 +157,7 @@ fn check_schemas(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
     if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
 }
 
-fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<ComponentCard, Fault> {
+fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<ComponentCard, Box<Fault>> {
     let manifest = &loaded.manifest;
     let facts = match &grant.facts {
         None => manifest.facts.clone(),
@@ -166,10 +166,8 @@ fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<C
             if let Some(wider) = wider {
                 let place = format!("grant.{}.facts", manifest.name);
                 let expected = format!("subjects within its manifest's ({})", manifest.facts.join(", "));
-                return Err(Fault {
-                    place,
-                    ..fault(file, "semantics", &expected, &format!("{wider:?}"), "")
-                });
+                let found = format!("{wider:?}");
+                return Err(Box::new(Fault { place, ..fault(file, "semantics", &expected, &found, "") }));
             }
             granted.clone()
         }

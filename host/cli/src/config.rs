@@ -87,7 +87,7 @@ impl Config {
     ///
     /// All mistakes in it at once.
     pub fn read(file: &Path) -> Result<Self, CliError> {
-        let text = std::fs::read_to_string(file).map_err(|error| CliError::unreadable(file, &error))?;
+        let text = read_text(file)?;
         let document = Document::parse(&file.display().to_string(), &text);
         let root = document.root();
         let mut config = Config { file: Some(file.to_owned()), ..Config::default() };
@@ -118,6 +118,25 @@ impl Config {
             None => current_folder(),
         }
     }
+}
+
+/// The largest file of text that is read whole: task, configuration, report.
+const TEXT_MAX: u64 = 1 << 20;
+
+/// The text of an ordinary file of a size that a person may have written.
+///
+/// # Errors
+///
+/// If it is no such file, or no text.
+pub fn read_text(file: &Path) -> Result<String, CliError> {
+    let unreadable = |error: std::io::Error| CliError::unreadable(file, &error);
+    let metadata = std::fs::metadata(file).map_err(unreadable)?;
+    // What is no file may never end: a pipe, a device.
+    if !metadata.is_file() || metadata.len() > TEXT_MAX {
+        let why = if metadata.is_file() { "larger than 1 MiB" } else { "no ordinary file" };
+        return Err(unreadable(std::io::Error::other(why)));
+    }
+    std::fs::read_to_string(file).map_err(unreadable)
 }
 
 /// The state folder that holds for these flags.

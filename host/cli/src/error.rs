@@ -85,6 +85,14 @@ impl CliError {
         )]))
     }
 
+    /// Components that do not load; if it was for want of disk, that is what it is.
+    pub fn load(faults: Vec<Fault>) -> Self {
+        match faults.iter().find(|fault| fault.stage == checkrein_sandbox::STORAGE) {
+            Some(fault) => CliError::Storage(format!("{}: {}", fault.file, fault.found)),
+            None => CliError::Load(Faults(faults)),
+        }
+    }
+
     fn code(&self) -> (&'static str, u8) {
         match self {
             CliError::Input(_) => ("input", exit::INPUT),
@@ -117,7 +125,7 @@ impl CliError {
     pub fn report(&self, json: bool) -> ExitCode {
         let (_, exit) = self.code();
         if json {
-            output::line(&self.json().to_string());
+            output::json(&self.json());
         } else {
             for line in self.lines() {
                 output::message(&line);

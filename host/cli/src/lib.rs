@@ -45,8 +45,11 @@ pub fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return error::CliError::Ours(format!("no runtime: {error}")).report(json),
     };
-    match runtime.block_on(command::perform(cli)) {
-        Ok(code) => ExitCode::from(code),
+    let performed = runtime.block_on(command::perform(cli));
+    // A criterion that is still being evaluated when a person has interrupted must not hold us.
+    runtime.shutdown_timeout(std::time::Duration::from_secs(1));
+    match performed {
+        Ok(code) => output::finish(code, json),
         Err(error) => error.report(json),
     }
 }

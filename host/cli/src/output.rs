@@ -1,14 +1,50 @@
 //! The only place that writes to the terminal: data to stdout, messages to stderr.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+use std::sync::Mutex;
 
-use crate::report::escape::{visible, visible_lines};
+use serde_json::Value;
+
+use crate::error::CliError;
+use crate::report::escape::{is_hidden, visible, visible_lines};
+
+/// Why data could not be written, if it could not.
+static FAILED: Mutex<Option<String>> = Mutex::new(None);
 
 /// A line of data.
-///
-/// A reader that has gone away (`| head`) is no error of ours: there is nobody left to tell.
 pub fn line(text: &str) {
-    drop(writeln!(std::io::stdout().lock(), "{text}"));
+    let mut stdout = std::io::stdout().lock();
+    if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+        // A reader that has gone away (`| head`) has what it wanted; anything else is a loss.
+        if error.kind() != ErrorKind::BrokenPipe {
+            FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error.to_string());
+        }
+    }
+}
+
+/// A JSON value as a line of data. What a terminal would act on, or would not show, is escaped.
+pub fn json(value: &Value) {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if is_hidden(c) {
+            let mut units = [0; 2];
+            text.extend(c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    line(&text);
+}
+
+/// How the process ends after a command that did what it was asked.
+pub fn finish(code: u8, json: bool) -> ExitCode {
+    // Taken first: reporting writes, and may fail, again.
+    let failed = FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+    match failed {
+        Some(error) => CliError::Storage(format!("standard output: {error}")).report(json),
+        None => ExitCode::from(code),
+    }
 }
 
 /// A message to the person. Messages quote strangers, so nothing in them is hidden.

@@ -21,6 +21,9 @@ pub const SCHEMA: &str = "checkrein/task@1";
 /// Calls of a subgoal that states no budget: an end for one that goes on without getting there.
 const CALLS_PER_SUBGOAL: u64 = 20;
 
+/// The largest input.
+const INPUT_MAX: u64 = 4 << 30;
+
 /// A task as its file states it, before its inputs are copied.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskFile {
@@ -37,7 +40,7 @@ impl TaskFile {
     ///
     /// All mistakes in it at once.
     pub fn read(file: &Path, set: &[String]) -> Result<Self, CliError> {
-        let text = std::fs::read_to_string(file).map_err(|error| CliError::unreadable(file, &error))?;
+        let text = crate::config::read_text(file)?;
         let folder = file.parent().unwrap_or(Path::new("."));
         let document = Document::parse(&file.display().to_string(), &text);
         let root = document.root();
@@ -110,9 +113,19 @@ fn read_inputs(root: &Section<'_>, folder: &Path) -> Vec<(String, PathBuf)> {
         let full = folder.join(&path);
         let file = full.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
         match std::fs::metadata(&full) {
-            Ok(metadata) if metadata.is_file() => {}
-            Ok(_) => {
-                root.fault("inputs", &format!("a file for `{name}`"), &format!("a folder, {path:?}"), "")
+            Ok(metadata) if metadata.len() > INPUT_MAX => {
+                let expected = format!("at most {} for `{name}`", units::show_bytes(INPUT_MAX));
+                root.fault(
+                    "inputs",
+                    &expected,
+                    &format!("{path:?} with {}", units::show_bytes(metadata.len())),
+                    "",
+                );
+            }
+            Ok(metadata) if metadata.is_file() && !is_of_the_system(&full) => {}
+            Ok(metadata) => {
+                let what = if metadata.is_dir() { "a folder" } else { "no ordinary file" };
+                root.fault("inputs", &format!("a file for `{name}`"), &format!("{what}, {path:?}"), "");
             }
             Err(error) => {
                 root.fault("inputs", &format!("a file for `{name}`"), &format!("{path:?}: {error}"), "")
@@ -130,6 +143,12 @@ fn read_inputs(root: &Section<'_>, folder: &Path) -> Vec<(String, PathBuf)> {
     inputs
 }
 
+/// Whether it is one of the files by which the system tells of itself: of environment and devices.
+fn is_of_the_system(path: &Path) -> bool {
+    let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    ["/proc", "/sys", "/dev"].iter().any(|root| full.starts_with(root))
+}
+
 fn override_parameters(root: &Section<'_>, parameters: &mut Map<String, Value>, set: &[String]) {
     for item in set {
         let Some((key, text)) = item.split_once('=') else {
@@ -138,6 +157,10 @@ fn override_parameters(root: &Section<'_>, parameters: &mut Map<String, Value>, 
         };
         let value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
         match parameters.get_mut(key) {
+            Some(parameter) if kind(parameter) != kind(&value) => {
+                let expected = format!("{} for `{key}`", kind(parameter));
+                root.fault("parameters", &expected, &format!("{}, --set {item}", kind(&value)), "");
+            }
             Some(parameter) => *parameter = value,
             None => {
                 let known: Vec<&str> = parameters.keys().map(String::as_str).collect();
@@ -149,6 +172,17 @@ fn override_parameters(root: &Section<'_>, parameters: &mut Map<String, Value>, 
                 );
             }
         }
+    }
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nothing",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a table",
     }
 }
 
@@ -241,9 +275,9 @@ fn read_report(root: &Section<'_>, folder: &Path) -> ReportSpec {
     let title = section.get("title").unwrap_or(name);
     let text = section.get::<String>("text").and_then(|path| {
         let file = folder.join(&path);
-        let read = std::fs::read_to_string(&file);
+        let read = crate::config::read_text(&file);
         read.inspect_err(|error| {
-            section.fault("text", "a file with the report's text", &format!("{path:?}: {error}"), "")
+            section.fault("text", "a file with the report's text", &error.to_string(), "")
         })
         .ok()
     });

@@ -106,6 +106,19 @@ pub fn canonical(value: &Value) -> String {
     out
 }
 
+/// How deep arrays and objects are nested in a value that comes from outside, at most. What is
+/// kept is wrapped in events and outcomes, and a JSON reader stops at 128.
+pub const DEPTH_MAX: usize = 64;
+
+/// How deep arrays and objects are nested: 0 for a scalar.
+pub fn depth(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => 1 + map.values().map(depth).max().unwrap_or(0),
+        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
+        _ => 0,
+    }
+}
+
 fn write_canonical(value: &Value, out: &mut String) {
     match value {
         Value::Object(map) => {

@@ -185,6 +185,7 @@ pub struct Statement {
 /// What a submission submits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[expect(clippy::large_enum_variant, reason = "one is made for each submission")]
 pub enum Body {
     /// A call and what came out of it.
     Performed {

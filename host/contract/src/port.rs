@@ -54,6 +54,7 @@ pub struct Ran<T> {
 
 /// How an invocation ended.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "one is made for each invocation")]
 pub enum End<T> {
     /// It returned.
     Returned(T),

@@ -55,7 +55,7 @@ fn whole(number: f64) -> Option<u64> {
 pub fn show_bytes(bytes: u64) -> String {
     let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
     match units.iter().find(|(_, size)| bytes >= *size) {
-        Some((unit, size)) if bytes % size == 0 => format!("{} {unit}", bytes / size),
+        Some((unit, size)) if bytes.is_multiple_of(*size) => format!("{} {unit}", bytes / size),
         Some((unit, size)) => format!("{:.1} {unit}", bytes as f64 / *size as f64),
         None => format!("{bytes} B"),
     }

@@ -9,7 +9,7 @@ use checkrein_contract::interface::Severity;
 use checkrein_contract::manifest::Effects;
 use checkrein_contract::problem::{Problem, Stage};
 use checkrein_contract::task::Mode;
-use checkrein_contract::{Digest, document};
+use checkrein_contract::{Digest, digest as form, document};
 use serde_json::{Map, Value, json};
 
 use crate::reference;
@@ -111,6 +111,15 @@ fn parse(raw: &Value) -> Result<Action, Vec<Problem>> {
     match object.get("action").and_then(Value::as_str) {
         Some("call") => {
             let skill = text("skill")?;
+            if form::depth(raw) > form::DEPTH_MAX {
+                let expected = json!(format!("at most {} levels", form::DEPTH_MAX));
+                return Err(wrong(
+                    "depth",
+                    "the arguments are nested too deep",
+                    expected,
+                    json!(form::depth(raw)),
+                ));
+            }
             match object.get("args") {
                 Some(Value::Object(args)) => Ok(Action::Call { skill, args: args.clone() }),
                 other => {

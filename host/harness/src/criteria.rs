@@ -17,6 +17,12 @@ use checkrein_contract::port::FactSource;
 use checkrein_contract::task::Criterion;
 use serde_json::{Map, Value};
 
+/// The longest criterion, in bytes: an expression is walked by recursion.
+const LENGTH_MAX: usize = 1000;
+/// How deep comprehensions (`all`, `exists`, `map`, `filter`) are nested at most: each level
+/// multiplies the work by the number of facts.
+const NESTED_MAX: usize = 2;
+
 const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
 
 /// Whether `check` is CEL that names only what there is.
@@ -25,9 +31,18 @@ const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
 ///
 /// What is wrong with it.
 pub fn check(text: &str) -> Result<(), String> {
+    if text.len() > LENGTH_MAX {
+        return Err(format!("it has {} bytes, where {LENGTH_MAX} are allowed", text.len()));
+    }
     let program = Program::compile(text).map_err(|error| first_line(&error.to_string()))?;
     let mut names = Names::default();
     names.walk(program.expression(), &mut Vec::new());
+    if names.nested > NESTED_MAX {
+        return Err(format!(
+            "{} comprehensions lie in one another, where {NESTED_MAX} are allowed",
+            names.nested
+        ));
+    }
     if let Some(name) = names.free.first() {
         return Err(format!("there is no variable `{name}`; facts are read with fact(\"…\")"));
     }
@@ -52,6 +67,9 @@ fn is_function(name: &str) -> bool {
 struct Names {
     free: Vec<String>,
     functions: Vec<String>,
+    /// How deep comprehensions lie in one another.
+    nested: usize,
+    within: usize,
 }
 
 impl Names {
@@ -72,6 +90,8 @@ impl Names {
             Expr::Comprehension(over) => {
                 self.walk(&over.iter_range, bound);
                 self.walk(&over.accu_init, bound);
+                self.within += 1;
+                self.nested = self.nested.max(self.within);
                 let before = bound.len();
                 bound.extend([over.iter_var.clone(), over.accu_var.clone()]);
                 bound.extend(over.iter_var2.clone());
@@ -79,6 +99,7 @@ impl Names {
                     self.walk(inner, bound);
                 }
                 bound.truncate(before);
+                self.within -= 1;
             }
         }
     }
@@ -238,6 +259,9 @@ mod tests {
         assert!(check("true").is_err());
         assert!(check("fact('a').x >").is_err());
         assert!(check("alpha > 0").is_err());
+        assert!(check(&format!("param('a') > {}", vec!["1"; 2000].join("+"))).is_err());
+        let nested = "facts('a/').all(a, facts('a/').all(b, facts('a/').all(c, true)))";
+        assert!(check(nested).is_err());
         assert!(check("facts('a/').all(g, h.q < 0.05)").is_err());
         assert!(check("facs('a/').size() > 0").unwrap_err().contains("facs"));
         assert!(check("size(facts('a/')) > 0 && fact('b').name.startsWith('x')").is_ok());

@@ -195,8 +195,7 @@ fn strategy(state: &State) -> Vec<Event> {
     }
     let asks =
         |id: &&SubgoalId| matches!(state.subgoal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
-    let status =
-        if unmet.iter().any(|id| asks(&id)) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
+    let status = if unmet.iter().any(asks) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
     let names: Vec<&str> = unmet.iter().map(|id| id.as_str()).collect();
     let reason = format!("stage `{}` was not met: {}", stage.id, names.join(", "));
     vec![evaluated, Event::RunEnded { status, reason }]

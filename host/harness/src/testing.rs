@@ -26,12 +26,15 @@ use crate::state::State;
 /// What the next invocation of a part gives; the last one is given again.
 pub(crate) type Script<T> = Mutex<VecDeque<End<T>>>;
 
+/// What a judge says, one time after the other.
+pub(crate) type Verdicts = VecDeque<End<Result<Verdict, Failure>>>;
+
 /// Guests that follow a script, whatever the component.
 pub(crate) struct Scripted {
     pub(crate) score: u8,
     pub(crate) execute: Script<Result<Outcome, Failure>>,
     /// By the name of the judge: the skill's or the verifier's component digest.
-    pub(crate) verify: Mutex<HashMap<Digest, VecDeque<End<Result<Verdict, Failure>>>>>,
+    pub(crate) verify: Mutex<HashMap<Digest, Verdicts>>,
     pub(crate) recover: Script<Advice>,
     pub(crate) calls: Mutex<Vec<Call>>,
     pub(crate) mishaps: Mutex<Vec<Mishap>>,

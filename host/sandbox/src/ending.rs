@@ -56,7 +56,7 @@ fn of_engine(error: &wasmtime::Error, limits: &Limits) -> Option<Stop> {
 }
 
 /// Some limits of the engine have no error type of their own. This is the one place that knows
-/// their words; the tests below hold each against the engine in use.
+/// their words; the tests of `invoke` hold each against the engine in use.
 fn of_text(text: &str, limits: &Limits) -> Option<Stop> {
     let over = |key| Stop::at(key, in_force(limits, key), in_force(limits, key).saturating_add(1));
     if text.contains("fuel allocated for hostcalls has been exhausted") {
@@ -108,4 +108,18 @@ fn causes(error: &wasmtime::Error) -> String {
 /// A name that a stranger chose, fit for one line.
 fn clean(name: &str) -> String {
     one_line(&name[..name.floor_char_boundary(NAME)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_reported_is_what_the_engine_goes_by() {
+        let limits = Limits::default().with(LimitKey::Tables, 1000).with(LimitKey::Stack, 7);
+        let Stop(hit) = of_text("resource limit exceeded: table count too high at 33", &limits).unwrap();
+        assert_eq!((hit.limit.as_str(), hit.allowed, hit.used), ("tables", 32, 33));
+        let error = wasmtime::Error::from(Trap::StackOverflow);
+        assert_eq!(of_engine(&error, &limits).unwrap().0.allowed, 1 << 20);
+    }
 }

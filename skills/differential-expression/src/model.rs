@@ -29,6 +29,12 @@ pub struct Design {
     pub min_samples: usize,
 }
 
+impl Design {
+    fn residual_df(&self) -> f64 {
+        (self.treated.len() + self.control.len() - 2) as f64
+    }
+}
+
 /// All that comes out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Analysis {
@@ -79,11 +85,8 @@ pub struct Welch {
 /// Fewer than two genes pass the filter, or all of them are constant.
 pub fn analyse(counts: &Counts, design: &Design) -> Result<Analysis, Fault> {
     let fits = fit_genes(counts, design);
-    let residual_df = (design.treated.len() + design.control.len() - 2) as f64;
-    let variances: Vec<f64> = fits.iter().map(|fit| fit.variance).collect();
-    let prior = prior::fit(&variances, residual_df)?;
-    // As limma has it: not more than all residuals together have.
-    let total_df = (residual_df + prior.df).min(residual_df * fits.len() as f64);
+    let residual_df = design.residual_df();
+    let (prior, total_df) = moderate(&fits, residual_df)?;
     let unscaled = (1.0 / design.treated.len() as f64 + 1.0 / design.control.len() as f64).sqrt();
     let mut genes: Vec<Gene> = fits
         .into_iter()
@@ -104,6 +107,22 @@ pub fn analyse(counts: &Counts, design: &Design) -> Result<Analysis, Fault> {
     adjust_all(&mut genes);
     genes.sort_by(by_p_then_id);
     Ok(Analysis { genes, prior, total_df })
+}
+
+/// The prior alone, and the degrees of freedom of the moderated t.
+///
+/// # Errors
+///
+/// As [`analyse`].
+pub fn prior(counts: &Counts, design: &Design) -> Result<(Prior, f64), Fault> {
+    moderate(&fit_genes(counts, design), design.residual_df())
+}
+
+fn moderate(fits: &[Fit], residual_df: f64) -> Result<(Prior, f64), Fault> {
+    let variances: Vec<f64> = fits.iter().map(|fit| fit.variance).collect();
+    let prior = prior::fit(&variances, residual_df)?;
+    // As limma has it: not more than all residuals together have.
+    Ok((prior, (residual_df + prior.df).min(residual_df * fits.len() as f64)))
 }
 
 /// The order of the table.

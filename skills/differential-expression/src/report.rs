@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use checkrein_skill::{DraftFact, Outcome};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::Args;
 use crate::model::{Analysis, Design, Gene, Prior};
@@ -148,23 +148,35 @@ pub fn table(genes: &[Gene]) -> String {
     text
 }
 
+/// The outcome's content.
+#[must_use]
+pub fn content(
+    args: &Args,
+    counts: &Counts,
+    design: &Design,
+    genes: &[Gene],
+    total_df: f64,
+) -> Value {
+    json!({
+        "tested": counts.genes.len(),
+        "treated_samples": design.treated.len(),
+        "control_samples": design.control.len(),
+        "total_df": total_df,
+        "summary": Summary::of(genes, args.alpha),
+    })
+}
+
 /// The outcome: a fact for the summary, the prior and each significant gene.
 #[must_use]
 pub fn outcome(args: &Args, counts: &Counts, design: &Design, analysis: &Analysis) -> Outcome {
-    let fact = |subject: String, content: serde_json::Value| {
+    let fact = |subject: String, content: Value| {
         DraftFact::new(subject, "statistic", content, args.counts.clone())
     };
     let summary = Summary::of(&analysis.genes, args.alpha);
     let significant = analysis.genes.iter().filter(|gene| gene.q < args.alpha);
-    Outcome::new(json!({
-        "tested": counts.genes.len(),
-        "treated_samples": design.treated.len(),
-        "control_samples": design.control.len(),
-        "total_df": analysis.total_df,
-        "summary": summary,
-    }))
-    .fact(fact("de/summary".into(), json!(summary)))
-    .fact(fact("de/prior".into(), json!(PriorContent::from(analysis.prior))))
-    .facts(significant.map(|gene| fact(subject(&gene.id), json!(GeneContent::from(gene)))))
-    .artifact(TABLE, "Differential expression of all tested genes", "text/csv")
+    Outcome::new(content(args, counts, design, &analysis.genes, analysis.total_df))
+        .fact(fact("de/summary".into(), json!(summary)))
+        .fact(fact("de/prior".into(), json!(PriorContent::from(analysis.prior))))
+        .facts(significant.map(|gene| fact(subject(&gene.id), json!(GeneContent::from(gene)))))
+        .artifact(TABLE, "Differential expression of all tested genes", "text/csv")
 }

@@ -2,7 +2,7 @@
 
 use checkrein_skill::prelude::*;
 
-use crate::model::{self, Analysis, Design, Fault};
+use crate::model::{self, Design, Fault};
 use crate::table::{Annotation, Counts};
 use crate::{recover, report, verify};
 
@@ -81,17 +81,10 @@ impl Skill for DifferentialExpression {
         let args = call.args;
         check_args(&args)?;
         progress::report(0, 3, "reading counts");
-        let counts = Counts::read(&args.counts, &files::read(&args.counts)?)?;
-        let columns = [args.sample_column.as_str(), args.group_column.as_str()];
-        let annotation = Annotation::read(
-            &args.annotation,
-            &files::read(&args.annotation)?,
-            columns,
-            &args.strip_suffix,
-        )?;
-        let design = join(&args, &counts, &annotation)?;
+        let (counts, design) = read(&args)?;
         progress::report(1, 3, "testing genes");
-        let analysis = analyse(&args, &counts, &design)?;
+        let analysis =
+            model::analyse(&counts, &design).map_err(|fault| failure(&args, &counts, fault))?;
         progress::report(2, 3, "writing de.csv");
         files::write_work(report::TABLE, report::table(&analysis.genes))?;
         Ok(report::outcome(&args, &counts, &design, &analysis))
@@ -104,6 +97,16 @@ impl Skill for DifferentialExpression {
     fn recover(mishap: &Mishap) -> Advice {
         recover::recover(mishap)
     }
+}
+
+/// Reads the two tables and joins them.
+pub(crate) fn read(args: &Args) -> Result<(Counts, Design), Failure> {
+    let counts = Counts::read(&args.counts, &files::read(&args.counts)?)?;
+    let columns = [args.sample_column.as_str(), args.group_column.as_str()];
+    let annotation = files::read(&args.annotation)?;
+    let annotation = Annotation::read(&args.annotation, &annotation, columns, &args.strip_suffix)?;
+    let design = join(args, &counts, &annotation)?;
+    Ok((counts, design))
 }
 
 fn check_args(args: &Args) -> Result<(), Failure> {
@@ -137,7 +140,7 @@ fn join(args: &Args, counts: &Counts, annotation: &Annotation) -> Result<Design,
     if !missing.is_empty() {
         let names: Vec<&String> = annotation.samples.iter().map(|sample| &sample.name).collect();
         let message = format!(
-            "{} of {} samples of `{}` are not in column `{}` of `{}`, the first is `{}`",
+            "{} of {} samples of `{}` are not in column `{}` of `{}`, the first is `{}` in row 1",
             missing.len(),
             counts.samples.len(),
             args.counts,
@@ -146,6 +149,10 @@ fn join(args: &Args, counts: &Counts, annotation: &Annotation) -> Result<Design,
             missing[0],
         );
         return Err(Failure::invalid_args(message).with_evidence(json!({
+            "file": args.counts,
+            "row": 1,
+            "column": missing[0],
+            "value": missing[0],
             "counts_samples": counts.samples,
             "annotation_samples": names,
             "missing": missing,
@@ -176,23 +183,23 @@ fn check_group(
         args.annotation,
         samples.len(),
     );
-    let evidence = json!({ "group": group, "column": args.group_column, "samples": samples });
+    let evidence = json!({ "file": args.annotation, "column": args.group_column, "value": group, "samples": samples });
     Err(Failure::invalid_args(message).with_evidence(evidence))
 }
 
-fn analyse(args: &Args, counts: &Counts, design: &Design) -> Result<Analysis, Failure> {
-    model::analyse(counts, design).map_err(|fault| match fault {
+/// Why counts cannot be tested, with what was asked for.
+pub(crate) fn failure(args: &Args, counts: &Counts, fault: Fault) -> Failure {
+    let genes = counts.genes.len();
+    match fault {
         Fault::TooFewGenes(kept) => Failure::invalid_args(format!(
-            "{kept} of {} genes have over {} counts per million in {} samples, and 2 are needed",
-            counts.genes.len(),
-            args.min_cpm,
-            args.min_samples,
+            "{kept} of {genes} genes have over {} counts per million in {} samples, and 2 are needed",
+            args.min_cpm, args.min_samples,
         )),
         Fault::Constant => Failure::invalid_args(format!(
             "more than half of the genes of `{}` are constant in both groups: nothing can be tested",
             args.counts
         )),
-    })
+    }
 }
 
 #[cfg(feature = "component")]

@@ -56,6 +56,7 @@ impl Verifier for QuoteCheck {
         let mut verdict = Verdict::new();
         judge_cells(&sources, outcome, &mut verdict);
         judge_completeness(&request, outcome, &mut verdict);
+        judge_counts(&request, outcome, &mut verdict);
         table::judge(&request, outcome, &mut verdict)?;
         verdict.cap_findings(MOST_FINDINGS);
         Ok(verdict)
@@ -132,6 +133,29 @@ fn judge_completeness(request: &Request, outcome: &Outcome, verdict: &mut Verdic
             "no fact",
         );
         verdict.finding(finding.at("/facts"));
+    }
+}
+
+/// The outcome's content counts documents, fields, quotations and absences, and nothing else.
+fn judge_counts(request: &Request, outcome: &Outcome, verdict: &mut Verdict) {
+    let of_kind = |kind| outcome.facts.iter().filter(|fact| fact.kind == kind).count();
+    let counts = [
+        ("documents", request.documents.len()),
+        ("fields", request.fields.len()),
+        ("found", of_kind("quotation")),
+        ("missing", of_kind("absence")),
+    ];
+    for (key, count) in counts {
+        let message = format!("`{key}` is counted otherwise");
+        let found = &outcome.content[key];
+        verdict.equal("count", message, &json!(count), found, format!("/content/{key}"));
+    }
+    let known = |key: &str| counts.iter().any(|(name, _)| *name == key);
+    let keys = outcome.content.as_object().into_iter().flat_map(|content| content.keys());
+    for key in keys.filter(|key| !known(key)) {
+        let message = format!("`{key}` is not counted here");
+        let finding = Finding::error("count", message, "no such key", &outcome.content[key]);
+        verdict.finding(finding.at(format!("/content/{key}")));
     }
 }
 

@@ -27,6 +27,7 @@ mod glue;
 pub mod http;
 pub mod log;
 pub mod outcome;
+pub mod place;
 pub mod progress;
 pub mod skill;
 #[cfg(not(target_family = "wasm"))]
@@ -38,15 +39,16 @@ pub use call::{Body, Call, Cause, LimitHit, Mishap, Performed, Statement, Subgoa
 pub use facts::{Fact, Level};
 pub use failure::{Failure, FailureKind};
 pub use outcome::{Artifact, DraftFact, Outcome};
+pub use place::Place;
 pub use skill::{Assessment, Skill, Verifier};
 pub use verdict::{Check, Comparison, Finding, Severity, Verdict};
 
 /// What most skills need, in one line.
 pub mod prelude {
     pub use crate::{
-        Advice, Call, Cause, Comparison, DraftFact, Failure, Finding, Mishap, Outcome, Remedy,
-        Skill, Subgoal, Submission, Verdict, Verifier, export_skill, export_verifier, facts, files,
-        log, progress,
+        Advice, Call, Cause, Comparison, DraftFact, Failure, Finding, Mishap, Outcome, Place,
+        Remedy, Skill, Subgoal, Submission, Verdict, Verifier, export_skill, export_verifier,
+        facts, files, log, progress,
     };
     pub use schemars::JsonSchema;
     pub use serde::{Deserialize, Serialize};

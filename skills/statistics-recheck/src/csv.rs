@@ -1,6 +1,6 @@
 //! Delimited text as a grid, by a scan over bytes.
 
-use checkrein_skill::Failure;
+use checkrein_skill::{Failure, Place};
 
 /// Cells by row; every row is as wide as the first.
 pub type Grid = Vec<Vec<String>>;
@@ -17,7 +17,9 @@ pub fn grid(path: &str, text: &str, delimiter: u8) -> Result<Grid, Failure> {
     let width = grid.first().map_or(0, Vec::len);
     match grid.iter().position(|row| row.len() != width) {
         Some(row) => {
-            Err(Failure::invalid_args(format!("`{path}`: record {} has another width", row + 1)))
+            let cells = grid[row].len();
+            let place = Place::new(path, row + 1).column("", cells.min(width) + 1);
+            Err(place.fault(format!("{cells} cells where the first row has {width}")))
         }
         None if grid.is_empty() => Err(Failure::invalid_args(format!("`{path}` is empty"))),
         None => Ok(grid),

@@ -1,13 +1,13 @@
 //! Everything under `profile/*`, held against the table.
 
 mod columns;
+mod dialect;
+mod document;
 
 use checkrein_skill::prelude::*;
 
 use crate::csv::{self, Grid};
-use crate::profile::{cells, decimal, doubled_rows};
-
-const FILE: &str = "profile.json";
+use crate::profile::{cells, doubled_rows, names};
 
 /// What the judged call was asked for.
 #[derive(Debug, Deserialize)]
@@ -49,16 +49,17 @@ pub(crate) fn judge(
     let fact = &outcome.facts[at];
     let place = format!("/facts/{at}/content");
     let text = files::read_text(&request.table)?;
-    let Some(delimiter) = judge_delimiter(&request, &summary, &text, &place, verdict) else {
+    let Some(delimiter) = dialect::delimiter(&request, &summary, &text, &place, verdict) else {
         return Ok(());
     };
     let grid = csv::grid(&request.table, &text, delimiter)?;
     let before = verdict.findings.len();
     judge_name(&request, fact, verdict);
-    judge_header(&request, &summary, &grid, &place, verdict);
+    dialect::header(&request, &summary, &grid, &place, verdict);
     let names = names(&grid, summary.header);
     judge_numbers(&summary, &grid, &names, &place, verdict);
     columns::frame(&request.table, at, fact, verdict);
+    document::content(&request, &summary, fact, outcome, verdict);
     if verdict.findings.len() == before {
         verdict.check("table", [&fact.subject], format!("{} rows counted again", summary.rows));
     }
@@ -70,7 +71,7 @@ pub(crate) fn judge(
         tolerance,
         verdict,
     );
-    judge_document(&request, at, outcome, verdict)
+    document::judge(&request, at, outcome, verdict)
 }
 
 /// The one fact on the table itself, and its content.
@@ -94,84 +95,11 @@ fn find_summary(outcome: &Outcome, verdict: &mut Verdict) -> Option<(usize, Summ
     summary.map(|summary| (at, summary))
 }
 
-/// The delimiter has to be the one asked for, or split the table as evenly as any other could.
-fn judge_delimiter(
-    request: &Request,
-    summary: &Summary,
-    text: &str,
-    place: &str,
-    verdict: &mut Verdict,
-) -> Option<u8> {
-    let place = format!("{place}/delimiter");
-    let asked = request.delimiter.map(String::from);
-    if let Some(asked) = asked {
-        verdict.equal(
-            "delimiter",
-            "another was asked for",
-            &asked,
-            &summary.delimiter,
-            place.as_str(),
-        );
-    }
-    let [delimiter] = *summary.delimiter.as_bytes() else {
-        let message = "one ASCII character is expected";
-        verdict.finding(
-            Finding::error("delimiter", message, "one character", &summary.delimiter).at(place),
-        );
-        return None;
-    };
-    let width = csv::even_width(text, delimiter);
-    if width.is_none() {
-        let message = "it does not split the table into rows of one width";
-        verdict.finding(
-            Finding::error("delimiter", message, "one width", &summary.delimiter).at(place),
-        );
-        return None;
-    }
-    if request.delimiter.is_none() {
-        let wider = [b'\t', b',', b';', b'|']
-            .into_iter()
-            .find(|other| csv::even_width(text, *other) > width);
-        if let Some(wider) = wider {
-            let message = "another splits the table into more columns";
-            let finding =
-                Finding::error("delimiter", message, char::from(wider), &summary.delimiter);
-            verdict.finding(finding.at(place));
-            return None;
-        }
-    }
-    Some(delimiter)
-}
-
 fn judge_name(request: &Request, fact: &DraftFact, verdict: &mut Verdict) {
     let found = fact.subject.trim_start_matches("profile/");
     if let Some(asked) = &request.name {
         verdict.equal("subject", "another name was asked for", &asked.as_str(), &found, "/facts");
     }
-}
-
-/// A first row with a number in it, or with a name twice, names no columns.
-fn judge_header(
-    request: &Request,
-    summary: &Summary,
-    grid: &Grid,
-    place: &str,
-    verdict: &mut Verdict,
-) {
-    let place = format!("{place}/header");
-    let expected = request.header.unwrap_or_else(|| {
-        let first = &grid[0];
-        let twice = (1..first.len()).any(|n| first[..n].contains(&first[n]));
-        !twice && !first.iter().any(|cell| decimal(cell).is_some() || cell.parse::<f64>().is_ok())
-    });
-    verdict.equal("header", "the first row is another thing", &expected, &summary.header, place);
-}
-
-fn names(grid: &Grid, header: bool) -> Vec<String> {
-    let name = |(n, cell): (usize, &String)| {
-        if header && !cell.is_empty() { cell.clone() } else { format!("column_{}", n + 1) }
-    };
-    grid[0].iter().enumerate().map(name).collect()
 }
 
 fn judge_numbers(
@@ -209,47 +137,4 @@ fn judge_numbers(
         &summary.names,
         format!("{place}/names"),
     );
-}
-
-/// `profile.json` has to say what the facts say, and those were judged.
-fn judge_document(
-    request: &Request,
-    at: usize,
-    outcome: &Outcome,
-    verdict: &mut Verdict,
-) -> Result<(), Failure> {
-    if !outcome.artifacts.iter().any(|artifact| artifact.path == FILE) {
-        return Ok(());
-    }
-    let columns: Vec<&Value> = outcome
-        .facts
-        .iter()
-        .enumerate()
-        .filter(|(n, _)| *n != at)
-        .map(|(_, fact)| &fact.content)
-        .collect();
-    let right =
-        json!({ "table": request.table, "summary": outcome.facts[at].content, "columns": columns });
-    let text = files::read_work(FILE)?;
-    match serde_json::from_str::<Value>(&text) {
-        Ok(found) if found == right => {
-            verdict.check("document", [FILE], "says what the facts say");
-        }
-        Ok(found) => {
-            verdict.equal(
-                "document",
-                "it says something else than the facts",
-                &right,
-                &found,
-                FILE,
-            );
-        }
-        Err(error) => {
-            let message = format!("no JSON: {error}");
-            verdict.finding(
-                Finding::error("document", message, "a JSON document", "something else").at(FILE),
-            );
-        }
-    }
-    Ok(())
 }

@@ -6,7 +6,7 @@
 //!
 //! In reading order: [`verifier`], what is judged by what; [`expression`] with [`mod@judge_expression`],
 //! everything under `de/*`; [`profile`] with `judge_profile`, everything under `profile/*`;
-//! [`student`], [`gamma`] and [`quadrature`], the numerics; [`csv`], the reader; [`closeness`], how
+//! [`whole`], [`student`], [`gamma`] and [`quadrature`], the numerics; [`csv`], the reader; [`closeness`], how
 //! close it came.
 
 pub mod closeness;
@@ -19,5 +19,6 @@ pub mod profile;
 pub mod quadrature;
 pub mod student;
 pub mod verifier;
+pub mod whole;
 
 pub use verifier::StatisticsRecheck;

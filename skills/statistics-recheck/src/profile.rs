@@ -3,12 +3,10 @@
 use checkrein_skill::prelude::*;
 
 use crate::csv::Grid;
+use crate::whole::{self, is_whole};
 
 /// Words that stand for no value.
 const MISSING: [&str; 8] = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"];
-
-/// The largest whole number that a double holds with all smaller ones.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The content that the fact of a column has to have; numbers that are not exact are left to the
 /// tolerance by whoever compares.
@@ -28,7 +26,8 @@ pub fn column(name: &str, cells: &[&str]) -> Value {
         "distinct": distinct.len(),
     });
     let extra = match kind {
-        "integer" | "number" => measures(&values),
+        "integer" => whole::measures(&values),
+        "number" => measures(&values),
         "text" => {
             let lengths: Vec<usize> = values.iter().map(|value| value.chars().count()).collect();
             json!({ "min_length": lengths.iter().min(), "max_length": lengths.iter().max() })
@@ -41,6 +40,7 @@ pub fn column(name: &str, cells: &[&str]) -> Value {
     content
 }
 
+/// The type of values that are there.
 fn kind(values: &[&str]) -> &'static str {
     let truths = ["true", "false", "yes", "no"];
     if values.is_empty() {
@@ -56,11 +56,6 @@ fn kind(values: &[&str]) -> &'static str {
     }
 }
 
-fn is_whole(value: &str) -> bool {
-    let only_digits = value.trim_start_matches(['+', '-']).chars().all(|c| c.is_ascii_digit());
-    only_digits && decimal(value).is_some_and(|number| number.abs() <= EXACT)
-}
-
 /// A decimal number; not a code with leading zeros, not a word.
 #[must_use]
 pub fn decimal(value: &str) -> Option<f64> {
@@ -73,27 +68,39 @@ pub fn decimal(value: &str) -> Option<f64> {
     value.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// Range, sum and counts. Whole numbers are added as such, which is exact.
+/// Range, sum and counts of numbers that are not all whole.
 fn measures(values: &[&str]) -> Value {
     let mut numbers: Vec<f64> = values.iter().filter_map(|value| decimal(value)).collect();
     numbers.sort_unstable_by(f64::total_cmp);
-    let whole: Option<Vec<i128>> = values.iter().map(|value| value.parse::<i128>().ok()).collect();
-    let sum = match whole {
-        Some(whole) => whole.iter().sum::<i128>() as f64,
-        // From both ends to the middle: what cancels does so early.
-        None => pairwise(&numbers),
-    };
     let mut content = json!({
         "min": numbers.first(),
         "max": numbers.last(),
         "zeros": numbers.iter().filter(|number| **number == 0.0).count(),
         "negative": numbers.iter().take_while(|number| **number < 0.0).count(),
     });
-    if sum.is_finite() {
+    // Where not even the sizes add up to a double, the order would decide what comes out.
+    if size(&numbers).is_finite() {
+        let sum = pairwise(&numbers);
         content["sum"] = json!(sum);
         content["mean"] = json!(sum / numbers.len() as f64);
     }
     content
+}
+
+fn size(numbers: &[f64]) -> f64 {
+    numbers.iter().map(|number| number.abs()).sum()
+}
+
+/// What rounding may make of the sum of these cells, whatever the order: sums that cancel have lost
+/// digits. Nothing for whole numbers.
+#[must_use]
+pub fn slack(cells: &[&str]) -> f64 {
+    if cells.iter().all(|cell| MISSING.contains(cell) || is_whole(cell)) {
+        return 0.0;
+    }
+    let numbers: Vec<f64> = cells.iter().filter_map(|cell| decimal(cell)).collect();
+    let halvings = f64::from(numbers.len().max(2).ilog2() + 1);
+    Some(2.0 * halvings * f64::EPSILON * size(&numbers)).filter(|x| x.is_finite()).unwrap_or(0.0)
 }
 
 fn pairwise(numbers: &[f64]) -> f64 {
@@ -105,6 +112,46 @@ fn pairwise(numbers: &[f64]) -> f64 {
             pairwise(low) + pairwise(high)
         }
     }
+}
+
+/// Whether the first row names the columns: no number is in it, and all names differ, or else some
+/// column below is all numbers and no name is a word for nothing.
+#[must_use]
+pub fn has_header(grid: &Grid) -> bool {
+    let first = &grid[0];
+    if first.iter().any(|cell| cell.parse::<f64>().is_ok()) {
+        return false;
+    }
+    let twice = (1..first.len()).any(|n| first[..n].contains(&first[n]));
+    let nothing = first.iter().any(|cell| !cell.is_empty() && MISSING.contains(&cell.as_str()));
+    !twice || !nothing && (0..first.len()).any(|at| is_numeric(&cells(grid, true, at)))
+}
+
+fn is_numeric(cells: &[&str]) -> bool {
+    let values: Vec<&str> = cells.iter().copied().filter(|cell| !MISSING.contains(cell)).collect();
+    matches!(kind(&values), "integer" | "number")
+}
+
+/// What the columns are called: by number where there is no name, and by number among those of the
+/// same name.
+#[must_use]
+pub fn names(grid: &Grid, header: bool) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (n, cell) in grid[0].iter().enumerate() {
+        let stem = match cell.as_str() {
+            "" => format!("column_{}", n + 1),
+            _ if !header => format!("column_{}", n + 1),
+            name => name.to_owned(),
+        };
+        let mut name = stem.clone();
+        let mut count = 1;
+        while names.contains(&name) {
+            count += 1;
+            name = format!("{stem}_{count}");
+        }
+        names.push(name);
+    }
+    names
 }
 
 /// Rows, by sorting, that equal an earlier one.
@@ -130,11 +177,38 @@ mod tests {
         let content = column("x", &["1", "-2", "NA", "0", "1"]);
         let expected = json!({
             "name": "x", "type": "integer", "values": 4, "missing": 1, "distinct": 3,
-            "min": -2.0, "max": 1.0, "zeros": 1, "negative": 1, "sum": 0.0, "mean": 0.0,
+            "min": -2, "max": 1, "sum": 0, "zeros": 1, "negative": 1, "mean": 0.0,
         });
         assert_eq!(content, expected);
         assert_eq!(column("x", &["007", "1"])["type"], "text");
         assert_eq!(column("x", &["Yes", "no"])["type"], "boolean");
         assert_eq!(column("x", &[""])["type"], "empty");
+    }
+
+    #[test]
+    fn headers_and_names() {
+        let grid = |rows: &[&[&str]]| -> Grid {
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect()
+        };
+        for (rows, header) in [
+            ([["a", "b"], ["x", "y"]], true),
+            ([["a", "a"], ["1", "2"]], true),
+            ([["", ""], ["1", "2"]], true),
+            ([["a", "a"], ["x", "y"]], false),
+            ([["NA", "NA"], ["1", "2"]], false),
+            ([["1", "a"], ["1", "2"]], false),
+        ] {
+            assert_eq!(has_header(&grid(&[&rows[0], &rows[1]])), header, "{rows:?}");
+        }
+        let row = ["a", "a", "", "a_2", "column_3", "a"];
+        let expected = ["a", "a_2", "column_3", "a_2_2", "column_3_2", "a_3"];
+        assert_eq!(names(&grid(&[&row]), true), expected);
+    }
+
+    #[test]
+    fn slack_grows_with_what_cancels() {
+        assert_eq!(slack(&["9007199254740993", "NA", "-1"]), 0.0);
+        assert!(slack(&["1e16", "-1e16", "0.5"]) > 1.0);
+        assert!(slack(&["0.1", "0.2"]) < 1e-14);
     }
 }

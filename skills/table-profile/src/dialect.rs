@@ -1,5 +1,6 @@
 //! Which delimiter a text uses, and whether its first row is a header.
 
+use crate::profile::{Kind, is_missing};
 use crate::reader::{self, Record};
 
 /// The delimiters that are tried, in the order of preference where two fit as well.
@@ -36,20 +37,29 @@ fn score(records: &[Record]) -> (f64, usize) {
     (same as f64 / records.len() as f64, width)
 }
 
-/// Whether the first record names the columns: all of its cells are there, differ, and none is a
-/// number, or the other records do not look like it.
+/// Whether the first record names the columns. None of its cells is a number, and they all differ;
+/// or, where some are the same or empty, a column of the other records holds numbers alone, and no
+/// cell of the first is a word for a missing value.
 #[must_use]
 pub fn has_header(records: &[Record]) -> bool {
     let Some(first) = records.first() else {
         return false;
     };
     let mut names: Vec<&str> = first.cells.iter().map(|cell| cell.trim()).collect();
-    let no_number = names.iter().all(|name| name.parse::<f64>().is_err());
-    // R leaves the name of the row-name column empty, so one empty name does not speak against it.
-    let empty = names.iter().filter(|name| name.is_empty()).count();
+    if names.iter().any(|name| name.parse::<f64>().is_ok()) {
+        return false;
+    }
+    let words = names.iter().all(|name| name.is_empty() || !is_missing(name));
+    // R leaves the name of the row-name column empty: one empty name is as good as another.
     names.sort_unstable();
     let differ = names.windows(2).all(|pair| pair[0] != pair[1]);
-    no_number && empty <= 1 && differ
+    differ || words && (0..names.len()).any(|at| holds_numbers(&records[1..], at))
+}
+
+fn holds_numbers(data: &[Record], at: usize) -> bool {
+    let cells = data.iter().map(|record| record.cells[at].trim());
+    let values: Vec<&str> = cells.filter(|cell| !is_missing(cell)).collect();
+    Kind::of(&values).is_numeric()
 }
 
 #[cfg(test)]
@@ -76,6 +86,17 @@ mod tests {
         assert!(header("a,b\n1,2\n"));
         assert!(header(",b\nx,2\n"));
         assert!(!header("1,2\n3,4\n"));
-        assert!(!header("a,a\n1,2\n"));
+        assert!(!header("a,a\nx,y\n"));
+        assert!(!header("a,a\n"));
+    }
+
+    #[test]
+    fn headers_with_names_that_are_doubled_or_empty_stand_over_numbers() {
+        let header = |text| has_header(&reader::read_some(text, ',', 10).expect("readable"));
+        assert!(header("a,a\n1,2\n"));
+        assert!(header(",\n1,2\n"));
+        assert!(header("a,,b,b\nx,y,NA,1e3\n"));
+        assert!(!header("NA,NA\n1,2\n"));
+        assert!(!header("1,1\n1,2\n"));
     }
 }

@@ -15,10 +15,14 @@ pub struct Record {
 /// What cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
-    /// The line, from 1.
+    /// The row, from 1.
+    pub row: usize,
+    /// The line of the file, from 1.
     pub line: usize,
     /// The column, from 1, where it can be said.
     pub column: Option<usize>,
+    /// What stands there, if anything does.
+    pub value: Option<String>,
     /// What is wrong.
     pub what: String,
 }
@@ -32,14 +36,18 @@ pub struct Fault {
 pub fn read(text: &str, delimiter: char) -> Result<Vec<Record>, Fault> {
     let records = read_some(text, delimiter, usize::MAX)?;
     let Some(first) = records.first() else {
-        return Err(Fault { line: 1, column: None, what: "no rows".into() });
+        let what = "no rows".into();
+        return Err(Fault { row: 1, line: 1, column: None, value: None, what });
     };
     let width = first.cells.len();
-    if let Some(record) = records.iter().find(|record| record.cells.len() != width) {
+    if let Some(at) = records.iter().position(|record| record.cells.len() != width) {
+        let record = &records[at];
         let found = record.cells.len();
         return Err(Fault {
+            row: at + 1,
             line: record.line,
             column: Some(found.min(width) + 1),
+            value: record.cells.get(width).cloned(),
             what: format!("{found} cells where the first row has {width}"),
         });
     }
@@ -56,7 +64,8 @@ pub fn read_some(text: &str, delimiter: char, most: usize) -> Result<Vec<Record>
     let mut reader = Reader { chars: text.chars().peekable(), line: 1, delimiter };
     let mut records: Vec<Record> = Vec::new();
     while records.len() < most {
-        let Some(record) = reader.record()? else {
+        let next = reader.record().map_err(|fault| Fault { row: records.len() + 1, ..fault })?;
+        let Some(record) = next else {
             break;
         };
         let blank = record.cells.len() == 1 && record.cells[0].is_empty();
@@ -110,7 +119,14 @@ impl Reader<'_> {
 
     fn quoted(&mut self, column: usize) -> Result<String, Fault> {
         let start = self.line;
-        let fault = |line, what: String| Fault { line, column: Some(column), what };
+        // The row is for whoever counts rows to say.
+        let fault = |line, cell, what: String| Fault {
+            row: 0,
+            line,
+            column: Some(column),
+            value: Some(cell),
+            what,
+        };
         let mut cell = String::new();
         loop {
             match self.chars.next() {
@@ -120,12 +136,12 @@ impl Reader<'_> {
                     self.line += usize::from(c == '\n');
                     cell.push(c);
                 }
-                None => return Err(fault(start, "a quote that is not closed".into())),
+                None => return Err(fault(start, cell, "a quote that is not closed".into())),
             }
         }
         match self.chars.peek() {
             Some(c) if *c != self.delimiter && !matches!(c, '\n' | '\r') => {
-                Err(fault(self.line, format!("`{c}` after a closing quote")))
+                Err(fault(self.line, cell, format!("`{c}` after a closing quote")))
             }
             _ => Ok(cell),
         }
@@ -151,15 +167,16 @@ mod tests {
 
     #[test]
     fn faults_have_a_place() {
-        for (text, line, column) in [
-            ("", 1, None),
-            ("a,b\n1\n", 2, Some(2)),
-            ("a,b\n1,2,3\n", 2, Some(3)),
-            ("a,b\n1,\"2\n", 2, Some(2)),
-            ("a,b\n\"x\ny\",2\n\"1\"z,2\n", 4, Some(1)),
+        for (text, row, line, column, value) in [
+            ("", 1, 1, None, None),
+            ("a,b\n1\n", 2, 2, Some(2), None),
+            ("a,b\n\n1,2,3\n", 2, 3, Some(3), Some("3")),
+            ("a,b\n1,\"2\n", 2, 2, Some(2), Some("2\n")),
+            ("a,b\n\"x\ny\",2\n\"1\"z,2\n", 3, 4, Some(1), Some("1")),
         ] {
             let fault = read(text, ',').expect_err(text);
-            assert_eq!((fault.line, fault.column), (line, column), "{text:?}: {}", fault.what);
+            let place = (fault.row, fault.line, fault.column, fault.value.as_deref());
+            assert_eq!(place, (row, line, column, value), "{text:?}: {}", fault.what);
         }
     }
 }

@@ -42,6 +42,17 @@ pub fn column_slugs(names: impl Iterator<Item = String>) -> Vec<String> {
         .collect()
 }
 
+/// The outcome's content.
+#[must_use]
+pub fn content(table: &Table, profile: &Profile) -> Value {
+    json!({
+        "table": table.path,
+        "name": table.name,
+        "rows": profile.rows,
+        "columns": profile.columns.len(),
+    })
+}
+
 /// The content of `profile/<name>`.
 #[must_use]
 pub fn summary(table: &Table, profile: &Profile) -> Value {

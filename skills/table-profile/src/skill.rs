@@ -46,9 +46,11 @@ impl Skill for TableProfile {
         let (table, profile) = read(&call.args)?;
         files::write_work(report::FILE, report::document(&table, &profile))?;
         let facts = report::facts(&table, &profile);
-        Ok(Outcome::new(json!({ "table": table.path, "name": table.name, "rows": profile.rows, "columns": profile.columns.len() }))
-            .facts(facts)
-            .artifact(report::FILE, format!("Profile of {}", table.name), "application/json"))
+        Ok(Outcome::new(report::content(&table, &profile)).facts(facts).artifact(
+            report::FILE,
+            format!("Profile of {}", table.name),
+            "application/json",
+        ))
     }
 
     fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> {
@@ -59,7 +61,7 @@ impl Skill for TableProfile {
 /// Reads and profiles the table.
 pub(crate) fn read(args: &Args) -> Result<(Table, Profile), Failure> {
     let name = name(args)?;
-    let text = files::read_text(&args.table)?;
+    let text = text(&args.table)?;
     if let Some(delimiter) =
         args.delimiter.filter(|delimiter| matches!(delimiter, '"' | '\r' | '\n'))
     {
@@ -87,11 +89,33 @@ fn name(args: &Args) -> Result<String, Failure> {
 }
 
 fn failure(path: &str, fault: &reader::Fault) -> Failure {
-    let column = fault.column.map_or_else(String::new, |column| format!(", column {column}"));
-    Failure::invalid_args(format!("`{path}`, row {}{column}: {}", fault.line, fault.what))
-        .with_evidence(
-            json!({ "file": path, "row": fault.line, "column": fault.column, "found": fault.what }),
-        )
+    let mut place = Place::new(path, fault.row).line(fault.line);
+    if let Some(column) = fault.column {
+        place = place.column("", column);
+    }
+    if let Some(value) = &fault.value {
+        place = place.value(value);
+    }
+    place.fault(&fault.what)
+}
+
+/// The text of the table. Where it is not UTF-8, what comes before says in which row and column.
+fn text(path: &str) -> Result<String, Failure> {
+    String::from_utf8(files::read(path)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let before = String::from_utf8_lossy(&error.as_bytes()[..at]).into_owned() + "?";
+        let records = reader::read_some(&before, dialect::sniff(&before), usize::MAX);
+        let what = format!("not UTF-8 at byte {at}");
+        match records.ok().as_deref() {
+            Some([first @ .., last]) => Place::new(path, first.len() + 1)
+                .line(last.line)
+                .column("", last.cells.len())
+                .fault(what),
+            // Inside of quotes: the line is all that can be said.
+            _ => Failure::invalid_args(format!("`{path}` is {what}"))
+                .with_evidence(json!({ "file": path, "byte": at })),
+        }
+    })
 }
 
 export_skill!(TableProfile);

@@ -43,6 +43,9 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
         let message = format!("`{}` has to have one fact", right.subject);
         verdict.equal("once", message, &1, &times, "/facts");
     }
+    let content = report::content(&table, &profile);
+    let message = "the outcome's content is not what the table holds";
+    verdict.equal("outcome-content", message, &content, &outcome.content, "/content");
     verdict.check("content", holding, format!("{} rows counted again", profile.rows));
     check_document(outcome, &report::document(&table, &profile), &mut verdict)?;
     verdict.cap_findings(20);

@@ -1,6 +1,6 @@
 //! The table of genes that comes in.
 
-use checkrein_skill::Failure;
+use checkrein_skill::{Failure, Place};
 use serde_json::json;
 
 /// One point of the plot.
@@ -30,8 +30,9 @@ pub fn read(path: &str, text: &str) -> Result<Vec<Gene>, Failure> {
         .trim_start_matches('\u{feff}')
         .lines()
         .enumerate()
-        .filter(|(_, line)| !line.is_empty());
-    let Some((_, header)) = lines.next() else {
+        .filter(|(_, line)| !line.is_empty())
+        .enumerate();
+    let Some((_, (_, header))) = lines.next() else {
         return Err(Failure::invalid_args(format!("`{path}` is empty"))
             .with_evidence(json!({ "file": path })));
     };
@@ -39,18 +40,24 @@ pub fn read(path: &str, text: &str) -> Result<Vec<Gene>, Failure> {
     let mut at = [0; 4];
     for (place, column) in at.iter_mut().zip(COLUMNS) {
         *place = header.iter().position(|cell| *cell == column).ok_or_else(|| {
-            Failure::invalid_args(format!("`{path}`, row 1: no column `{column}`"))
-                .with_evidence(json!({ "file": path, "row": 1, "columns": header }))
+            let mut failure = Place::new(path, 1).fault(format!("no column `{column}`"));
+            failure.evidence["column"] = json!(column);
+            failure.evidence["columns"] = json!(header);
+            failure
         })?;
     }
-    let row = |(n, line): (usize, &str)| {
-        let cells: Vec<&str> = line.split(',').collect();
+    let row = |(row, (line, text)): (usize, (usize, &str))| {
+        let cells: Vec<&str> = text.split(',').collect();
+        let place = Place::new(path, row + 1).line(line + 1);
         if cells.len() == header.len() {
-            gene(path, n + 1, at.map(|place| cells[place]))
-        } else {
-            let what = format!("{} cells where the header has {}", cells.len(), header.len());
-            Err(fault(path, n + 1, cells.len().min(header.len()).to_string().as_str(), &what))
+            return gene(place, at.map(|at| (at + 1, cells[at])));
         }
+        let what = format!("{} cells where the header has {}", cells.len(), header.len());
+        Err(match cells.get(header.len()) {
+            Some(extra) => place.column("", header.len() + 1).value(extra),
+            None => place.column(header[cells.len()], cells.len() + 1),
+        }
+        .fault(what))
     };
     let genes = lines.map(row).collect::<Result<Vec<_>, _>>()?;
     if genes.is_empty() {
@@ -59,29 +66,30 @@ pub fn read(path: &str, text: &str) -> Result<Vec<Gene>, Failure> {
     Ok(genes)
 }
 
-fn gene(path: &str, line: usize, [id, change, p, q]: [&str; 4]) -> Result<Gene, Failure> {
-    let number = |column: &str, cell: &str| {
-        let number = cell.parse::<f64>().ok().filter(|number| number.is_finite());
-        number.ok_or_else(|| fault(path, line, column, &format!("`{cell}` is no number")))
+/// A row from its four cells, each with the number of its column.
+fn gene(place: Place<'_>, cells: [(usize, &str); 4]) -> Result<Gene, Failure> {
+    let fault = |n: usize, what: String| {
+        let (number, cell) = cells[n];
+        place.column(COLUMNS[n], number).value(cell).fault(what)
     };
-    let share = |column: &str, cell: &str| {
-        let share = number(column, cell)?;
+    let number = |n: usize| {
+        let cell = cells[n].1;
+        let number = cell.parse::<f64>().ok().filter(|number| number.is_finite());
+        number.ok_or_else(|| fault(n, format!("`{cell}` is no number")))
+    };
+    let share = |n: usize| {
+        let share = number(n)?;
         if (0.0..=1.0).contains(&share) {
             Ok(share)
         } else {
-            Err(fault(path, line, column, &format!("`{cell}` is not between 0 and 1")))
+            Err(fault(n, format!("`{}` is not between 0 and 1", cells[n].1)))
         }
     };
+    let id = cells[0].1;
     if id.is_empty() {
-        return Err(fault(path, line, "gene", "the cell is empty"));
+        return Err(fault(0, "the cell is empty".into()));
     }
-    let change = number("log2_fold_change", change)?;
-    Ok(Gene { id: id.to_owned(), change, p: share("p", p)?, q: share("q", q)? })
-}
-
-fn fault(path: &str, line: usize, column: &str, what: &str) -> Failure {
-    Failure::invalid_args(format!("`{path}`, row {line}, column `{column}`: {what}"))
-        .with_evidence(json!({ "file": path, "row": line, "column": column, "found": what }))
+    Ok(Gene { id: id.to_owned(), change: number(1)?, p: share(2)?, q: share(3)? })
 }
 
 #[cfg(test)]
@@ -107,5 +115,8 @@ mod tests {
             let failure = read("/in/t", text).expect_err(text);
             assert!(failure.message.contains(part), "{failure}");
         }
+        let failure = read("/in/t", "gene,log2_fold_change,p,q\n\ng,1,2,0\n").expect_err("p");
+        let evidence = json!({ "file": "/in/t", "row": 2, "line": 3, "column": "p", "value": "2" });
+        assert_eq!(failure.evidence, evidence);
     }
 }

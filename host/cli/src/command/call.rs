@@ -13,7 +13,7 @@ use crate::components::Components;
 use crate::config::Config;
 use crate::error::CliError;
 use crate::output;
-use crate::report::{RunView, json as report_json};
+use crate::report::json as report_json;
 use crate::task_file::TaskFile;
 use crate::world;
 
@@ -44,14 +44,13 @@ pub(super) async fn call(
     }
     let file = TaskFile { task: task(skill, args), inputs };
     let run = run::start(&state, sandbox, file, components, "triggers").await?;
-    let view = RunView::fold(&state.events(&run)?, &state.blobs())
-        .map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    let view = run::view_of(&state, &run)?;
     if !global.json {
         for fact in view.current_facts() {
-            output::line(&report_json::fact_json(fact).to_string());
+            output::json(&report_json::fact_json(fact));
         }
         for artifact in &view.artifacts {
-            output::line(&report_json::artifact_json(artifact).to_string());
+            output::json(&report_json::artifact_json(artifact));
         }
     }
     run::finish(global, &state, &run)

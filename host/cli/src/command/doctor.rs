@@ -47,7 +47,7 @@ fn print(global: &Global, rows: &[(&str, String)], limits_hold: bool) {
         let found: Map<String, Value> =
             rows.iter().map(|(name, value)| (name.replace(' ', "_"), json!(value))).collect();
         let object = json!({ "schema": "checkrein/doctor@1", "limits_hold": limits_hold, "found": found });
-        output::line(&object.to_string());
+        output::json(&object);
         return;
     }
     for (name, value) in rows {

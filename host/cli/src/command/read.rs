@@ -14,9 +14,7 @@ use crate::report::{self, RunView};
 use crate::world::read_state;
 
 fn view(state: &State, run: &str) -> Result<RunView, CliError> {
-    let run = state.resolve(run)?;
-    RunView::fold(&state.events(&run)?, &state.blobs())
-        .map_err(|error| CliError::Storage(format!("{error:#}")))
+    super::run::view_of(state, &state.resolve(run)?)
 }
 
 pub(super) fn runs(global: &Global) -> Result<u8, CliError> {
@@ -34,7 +32,7 @@ pub(super) fn runs(global: &Global) -> Result<u8, CliError> {
                 })
             })
             .collect();
-        output::line(&json!({ "schema": "checkrein/runs@1", "runs": list }).to_string());
+        output::json(&json!({ "schema": "checkrein/runs@1", "runs": list }));
         return Ok(exit::DONE);
     }
     if runs.is_empty() {
@@ -52,7 +50,7 @@ pub(super) fn runs(global: &Global) -> Result<u8, CliError> {
 pub(super) fn show(global: &Global, run: &str) -> Result<u8, CliError> {
     let view = view(&read_state(global)?, run)?;
     if global.json {
-        output::line(&report::show::show_json(&view).to_string());
+        output::json(&report::show::show_json(&view));
     } else {
         output::line(report::show(&view).trim_end());
     }
@@ -64,7 +62,7 @@ pub(super) fn report(global: &Global, run: &str, open: bool) -> Result<u8, CliEr
     let view = view(&state, run)?;
     let html = write_reports(&state, &view)?;
     if global.json {
-        output::line(&report::report_json(&view).to_string());
+        output::json(&report::report_json(&view));
     } else {
         output::line(&html.display().to_string());
     }
@@ -92,8 +90,11 @@ fn open_in_browser(file: &std::path::Path) -> Result<(), CliError> {
 pub(super) fn why(global: &Global, run: &str, subject: &str) -> Result<u8, CliError> {
     let view = view(&read_state(global)?, run)?;
     let why = report::why(&view, subject).map_err(|error| CliError::usage(error.to_string(), ""))?;
-    let answer = if global.json { why.json().to_string() } else { why.text() };
-    output::line(answer.trim_end());
+    if global.json {
+        output::json(&why.json());
+    } else {
+        output::line(why.text().trim_end());
+    }
     Ok(exit::DONE)
 }
 
@@ -114,7 +115,7 @@ pub(super) fn trace(global: &Global, args: &TraceArgs) -> Result<u8, CliError> {
                 "digest": logged.digest,
                 "event": logged.event,
             });
-            output::line(&object.to_string());
+            output::json(&object);
         } else {
             output::line(&report::event_line(&logged));
         }
@@ -129,7 +130,7 @@ fn verify(global: &Global, state: &State, run: &str, head: Option<&str>) -> Resu
         head.map_err(|error| CliError::usage(format!("--head: {error}"), "it is printed when a run ends"))?;
     let found = state.verify(&run, head)?;
     if global.json {
-        output::line(&verification_json(&found).to_string());
+        output::json(&verification_json(&found));
         return Ok(if found.holds() { exit::DONE } else { exit::DIFFERENCE });
     }
     tell_faults(&found);

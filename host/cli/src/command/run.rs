@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use checkrein_contract::digest::{DEPTH_MAX, depth};
 use checkrein_contract::event::{RunStatus, Setup};
 use checkrein_contract::id::RunId;
 use checkrein_contract::port::Blobs;
 use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
+use checkrein_contract::units;
 use checkrein_harness::Driver;
 use checkrein_harness::driver::{Clock, World};
 use checkrein_store::{EventLog, State};
@@ -110,6 +112,7 @@ pub(super) async fn start(
     components: Components,
     planner: &str,
 ) -> Result<RunId, CliError> {
+    check_depth(&file, &components)?;
     let blobs = state.blobs();
     let mut task = file.task;
     for (name, path) in &file.inputs {
@@ -147,6 +150,25 @@ pub(super) async fn start(
     Ok(run)
 }
 
+/// What goes into the log can be read back.
+fn check_depth(file: &TaskFile, components: &Components) -> Result<(), CliError> {
+    let args =
+        file.task.subgoals().map(|(_, spec)| (format!("the arguments of `{}`", spec.id), json!(spec.args)));
+    let settings = components
+        .skills
+        .iter()
+        .map(|card| (format!("the settings of `{}`", card.name()), card.settings.clone()));
+    let parameters = [("the parameters".to_owned(), json!(file.task.parameters))];
+    let too_deep = args.chain(settings).chain(parameters).find(|(_, value)| depth(value) > DEPTH_MAX);
+    match too_deep {
+        None => Ok(()),
+        Some((what, _)) => Err(CliError::usage(
+            format!("{what} are nested deeper than {DEPTH_MAX} levels"),
+            "make them flatter",
+        )),
+    }
+}
+
 /// An id that no run in this state has, and its log.
 fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliError> {
     loop {
@@ -159,19 +181,19 @@ fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliE
 }
 
 /// What the log says of a run.
-fn view_of(state: &State, run: &RunId) -> Result<RunView, CliError> {
-    RunView::fold(&state.events(run)?, &state.blobs()).map_err(|error| CliError::Storage(format!("{error:#}")))
+pub(super) fn view_of(state: &State, run: &RunId) -> Result<RunView, CliError> {
+    RunView::fold(&state.events(run)?, &state.blobs())
+        .map_err(|error| CliError::Storage(format!("{error:#}")))
 }
 
 /// Writes the reports, and says how it ended.
 pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
-    let view = RunView::fold(&state.events(run)?, &state.blobs())
-        .map_err(|error| CliError::Ours(format!("{error:#}")))?;
+    let view = view_of(state, run)?;
     let html = write_reports(state, &view)?;
     if global.json {
-        output::line(&run_json(&view).to_string());
+        output::json(&run_json(&view));
     } else {
-        output::line(&summary(&view, &html));
+        output::line(&summary(global, &view, &html));
     }
     Ok(match view.status {
         Some(RunStatus::Done) => exit::DONE,
@@ -214,13 +236,24 @@ fn run_json(view: &RunView) -> Value {
     })
 }
 
-fn summary(view: &RunView, html: &Path) -> String {
+fn summary(global: &Global, view: &RunView, html: &Path) -> String {
     let status = view.status.map_or("interrupted", RunStatus::as_str);
-    let took = checkrein_contract::units::show_millis(view.last.0.saturating_sub(view.started.0));
+    let took = units::show_millis(view.last.0.saturating_sub(view.started.0));
     let mut lines = vec![format!("run {} {status} in {took}: {}", view.run, view.reason)];
-    lines.push(format!("facts   {}", checkrein_contract::units::show_count(view.facts.len() as u64)));
+    let all = view.current_facts().count();
+    let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
+    let below = if counted < all {
+        format!(" ({} below `{}`, not counted)", all - counted, view.task.level.as_str())
+    } else {
+        String::new()
+    };
+    lines.push(format!("facts   {}{below}", units::show_count(counted as u64)));
     lines.push(format!("head    {}", view.head.hex()));
     lines.push(format!("report  {}", short(html).display()));
-    lines.push(format!("next    checkrein show {}", view.run));
+    // Where the state is not where the next command looks for it, it must be told.
+    let here = config::state_folder(&Global { config: None, state: None, json: false }).ok();
+    let elsewhere = config::state_folder(global).ok().filter(|state| Some(state) != here.as_ref());
+    let state = elsewhere.map_or_else(String::new, |state| format!(" --state {}", short(&state).display()));
+    lines.push(format!("next    checkrein show {}{state}", view.run));
     lines.join("\n")
 }

@@ -31,7 +31,7 @@ pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u
                     .iter()
                     .map(|one| json!({ "name": one.name, "file": one.file, "changed": one.changed }))
                     .collect();
-                output::line(&json!({ "schema": "checkrein/built@1", "components": list }).to_string());
+                output::json(&json!({ "schema": "checkrein/built@1", "components": list }));
             } else {
                 build::tell(&built);
             }
@@ -48,7 +48,7 @@ async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
     let report = world::sandbox(&state).await?.check(file).await;
     if global.json {
-        output::line(&json!({ "schema": "checkrein/check@1", "report": report }).to_string());
+        output::json(&json!({ "schema": "checkrein/check@1", "report": report }));
     } else {
         print_steps(&report);
     }
@@ -96,7 +96,7 @@ fn inspect(global: &Global, file: &Path) -> Result<u8, CliError> {
             "manifest": parsed,
             "cases": cases,
         });
-        output::line(&object.to_string());
+        output::json(&object);
         return Ok(exit::DONE);
     }
     output::line(&format!("file         {}", visible(&shown)));
@@ -142,7 +142,9 @@ async fn list(global: &Global) -> Result<u8, CliError> {
             .iter()
             .map(|(file, loaded)| json!({ "file": file, "digest": loaded.digest, "manifest": loaded.manifest, "size_bytes": loaded.bytes }))
             .collect();
-        output::line(&json!({ "schema": "checkrein/components@1", "components": list, "bindings": components.bindings }).to_string());
+        output::json(
+            &json!({ "schema": "checkrein/components@1", "components": list, "bindings": components.bindings }),
+        );
         return Ok(exit::DONE);
     }
     for (_, loaded) in &components.files {
@@ -173,7 +175,7 @@ async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliErr
         report.probe = Some(trial(&sandbox, &file).await?);
     }
     if global.json {
-        output::line(&json!({ "schema": "checkrein/test@1", "report": report }).to_string());
+        output::json(&json!({ "schema": "checkrein/test@1", "report": report }));
     } else {
         print_failures(&report);
         if let Some(trial) = &report.probe {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// Whether the character changes how others are shown, or is not shown itself: control
 /// characters, directions of writing, characters without width, tags.
-fn is_hidden(c: char) -> bool {
+pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{115f}' | '\u{1160}' | '\u{3164}'
@@ -90,7 +90,7 @@ fn starts_item(before: &str, after: &str) -> bool {
 /// A message as Markdown: plain text, and names between backticks as code.
 pub fn prose(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
-    if parts.len() % 2 == 0 || parts.iter().skip(1).step_by(2).any(|name| name.trim().is_empty()) {
+    if parts.len().is_multiple_of(2) || parts.iter().skip(1).step_by(2).any(|name| name.trim().is_empty()) {
         return markdown(text);
     }
     let mut out = String::with_capacity(text.len());

@@ -121,7 +121,7 @@ impl Context<'_> {
             drop((input, artifacts));
             facts.whole()?;
             let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
-            let ended = ended(&name, ran.end, |bytes| blobs.put(bytes))?;
+            let ended = ended(&name, ran.end, &ran.log, |bytes| blobs.put(bytes))?;
             Ok(Input::Executed { call: id, ended, used: ran.used, log })
         }))
     }
@@ -400,6 +400,7 @@ fn assessment(card: &ComponentCard, end: End<Assessment>, named: bool) -> Result
 fn ended(
     skill: &str,
     end: End<Execution>,
+    log: &str,
     put: impl FnOnce(&[u8]) -> Result<Digest, StorageError>,
 ) -> Result<Ended, DriveError> {
     Ok(match end {
@@ -422,7 +423,11 @@ fn ended(
         }
         End::Returned(Execution { result: Err(failure), .. }) => Ended::Failed { failure },
         End::Limited(hit) => Ended::Limited { hit },
-        End::Trapped(message) => Ended::Trapped { message },
+        // A guest's panic says what and where in its log; the engine only says that it trapped.
+        End::Trapped(message) => match log.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(last) => Ended::Trapped { message: format!("{message}; last in its log: {last}") },
+            None => Ended::Trapped { message },
+        },
         End::Invalid(problem) => Ended::Invalid { problem },
         End::Fault(detail) => return Err(DriveError::Host { component: skill.to_owned(), detail }),
         End::Storage(error) => return Err(error.into()),

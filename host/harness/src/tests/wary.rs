@@ -158,7 +158,7 @@ fn a_verifier_that_is_bound_and_not_there_is_no_pass() {
 
 #[test]
 fn a_content_that_cannot_be_read_back_is_an_error_and_not_an_absent_fact() {
-    let blobs = Arc::new(Forgetful::default());
+    let blobs = Arc::new(Forgetful);
     let world = crate::driver::World { blobs, ..world(Arc::new(good())) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world, MemoryLog::default(), setup(vec![subgoal("one")])).unwrap();

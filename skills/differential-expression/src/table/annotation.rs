@@ -3,7 +3,7 @@
 use checkrein_skill::Failure;
 use serde_json::json;
 
-use super::lines::{self, fault};
+use super::lines;
 
 /// Samples and their groups, in the order of the annotation.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,29 +37,24 @@ impl Annotation {
         let header = &rows[0];
         let column = |name: &str| {
             header.cells.iter().position(|cell| cell == name).ok_or_else(|| {
-                Failure::invalid_args(format!("`{path}`, row {}: no column `{name}`", header.line))
-                    .with_evidence(
-                        json!({ "file": path, "row": header.line, "columns": header.cells }),
-                    )
+                let mut failure = header.place(path).fault(format!("no column `{name}`"));
+                failure.evidence["column"] = json!(name);
+                failure.evidence["columns"] = json!(header.cells);
+                failure
             })
         };
         let (name_at, group_at) = (column(columns[0])?, column(columns[1])?);
         let mut samples: Vec<Sample> = Vec::new();
         for row in &rows[1..] {
-            let cell = |at: usize| {
-                let cell = row.cells[at].as_str();
-                let name = format!("`{}`", header.cells[at]);
-                if cell.is_empty() {
-                    Err(fault(path, row.line, Some(&name), "the cell is empty"))
-                } else {
-                    Ok(cell)
-                }
+            let cell = |at: usize| match row.cells[at].as_str() {
+                "" => Err(row.cell(path, header, at).fault("the cell is empty")),
+                cell => Ok(cell),
             };
             let (full, group) = (cell(name_at)?, cell(group_at)?);
             let name = full.strip_suffix(suffix).unwrap_or(full).to_owned();
             if samples.iter().any(|sample| sample.name == name) {
                 let what = format!("sample `{name}` again");
-                return Err(fault(path, row.line, Some(&format!("`{}`", columns[0])), what));
+                return Err(row.cell(path, header, name_at).fault(what));
             }
             samples.push(Sample { name, group: group.to_owned() });
         }
@@ -81,7 +76,10 @@ mod tests {
         let failure = read(["sample", "condition"], "").expect_err("no such column");
         assert!(failure.message.contains("row 1: no column `sample`"), "{failure}");
         let failure = Annotation::read("/in/a", b"file,condition\nx,\n", ["file", "condition"], "");
-        assert!(failure.expect_err("empty").message.contains("row 2, column `condition`"));
+        let failure = failure.expect_err("empty");
+        assert!(failure.message.contains("row 2, column `condition`"), "{failure}");
+        let evidence = json!({ "file": "/in/a", "row": 2, "column": "condition", "value": "" });
+        assert_eq!(failure.evidence, evidence);
         let failure =
             Annotation::read("/in/a", b"file,condition\nx,a\nxfb,b\n", ["file", "condition"], "fb");
         assert!(failure.expect_err("twice").message.contains("row 3, column `file`"));

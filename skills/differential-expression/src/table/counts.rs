@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use checkrein_skill::{Failure, outcome};
+use checkrein_skill::{Failure, Place, outcome};
+use serde_json::json;
 
-use super::lines::{self, Row, fault};
+use super::lines::{self, Row};
 
 /// The largest count that a double holds exactly.
 const MOST: u64 = 1 << 53;
@@ -30,18 +31,18 @@ impl Counts {
     pub fn read(path: &str, bytes: &[u8]) -> Result<Self, Failure> {
         let rows = lines::read(path, bytes)?;
         let samples = rows[0].cells[1..].to_vec();
-        check_samples(path, &rows[0], &samples)?;
+        check_samples(path, &rows[0])?;
         let mut counts = Self { samples, genes: Vec::new(), rows: Vec::new() };
         let mut seen: HashMap<&str, usize> = HashMap::new();
         for row in &rows[1..] {
             let gene = row.cells[0].as_str();
-            check_gene(path, row, gene)?;
-            if let Some(first) = seen.insert(gene, row.line) {
+            check_gene(path, &rows[0], row)?;
+            if let Some(first) = seen.insert(gene, row.number) {
                 let what = format!("gene `{gene}` again, first in row {first}");
-                return Err(fault(path, row.line, Some(&rows[0].cells[0]), what));
+                return Err(row.cell(path, &rows[0], 0).fault(what));
             }
             counts.genes.push(gene.to_owned());
-            counts.rows.push(counts.parse(path, row)?);
+            counts.rows.push(parse(path, &rows[0], row)?);
         }
         if counts.genes.is_empty() {
             return Err(Failure::invalid_args(format!("`{path}` has a header and no genes")));
@@ -62,72 +63,56 @@ impl Counts {
         sums
     }
 
-    fn parse(&self, path: &str, row: &Row) -> Result<Vec<f64>, Failure> {
-        let parse = |(sample, cell): (&String, &String)| {
-            count(cell).map_err(|what| fault(path, row.line, Some(&format!("`{sample}`")), what))
-        };
-        self.samples.iter().zip(&row.cells[1..]).map(parse).collect()
-    }
-
     fn check_libraries(&self, path: &str) -> Result<(), Failure> {
-        for (sample, sum) in self.samples.iter().zip(self.libraries()) {
+        for (n, (sample, sum)) in self.samples.iter().zip(self.libraries()).enumerate() {
+            let place = Place::new(path, 2).column(sample, n + 2);
             if sum == 0.0 {
-                let what = "every count is 0: the sample was not sequenced or its column is wrong";
-                let rows = self.genes.len();
-                return Err(fault(path, rows + 1, Some(&format!("`{sample}`")), what)
-                    .with_evidence(serde_json::json!({ "file": path, "column": sample, "sum": 0, "rows": rows })));
+                let what = "every count is 0, from here to the last row: the sample was not sequenced or its column is wrong";
+                let mut failure = place.value("0").fault(what);
+                failure.evidence["last_row"] = json!(self.genes.len() + 1);
+                return Err(failure);
             }
             if sum > MOST as f64 {
-                return Err(fault(
-                    path,
-                    1,
-                    Some(&format!("`{sample}`")),
-                    "the counts add up to over 2^53",
-                ));
+                return Err(place.fault("the counts from here to the last row add up to over 2^53"));
             }
         }
         Ok(())
     }
 }
 
-fn check_samples(path: &str, header: &Row, samples: &[String]) -> Result<(), Failure> {
+fn parse(path: &str, header: &Row, row: &Row) -> Result<Vec<f64>, Failure> {
+    let parse =
+        |at: usize| count(&row.cells[at]).map_err(|what| row.cell(path, header, at).fault(what));
+    (1..row.cells.len()).map(parse).collect()
+}
+
+fn check_samples(path: &str, header: &Row) -> Result<(), Failure> {
+    let samples = &header.cells[1..];
     if samples.is_empty() {
-        return Err(fault(
-            path,
-            header.line,
-            None,
-            "one column: gene ids and a column a sample are needed",
-        ));
+        let what = "one column: gene ids and a column a sample are needed";
+        return Err(header.place(path).fault(what));
     }
     for (n, sample) in samples.iter().enumerate() {
+        let place = header.cell(path, header, n + 1);
         if sample.is_empty() {
-            return Err(fault(
-                path,
-                header.line,
-                Some(&format!("number {}", n + 2)),
-                "a sample without a name",
-            ));
+            return Err(place.fault("a sample without a name"));
         }
         if samples[..n].contains(sample) {
-            return Err(fault(
-                path,
-                header.line,
-                Some(&format!("`{sample}`")),
-                "the same sample again",
-            ));
+            return Err(place.fault("the same sample again"));
         }
     }
     Ok(())
 }
 
-fn check_gene(path: &str, row: &Row, gene: &str) -> Result<(), Failure> {
+fn check_gene(path: &str, header: &Row, row: &Row) -> Result<(), Failure> {
+    let gene = row.cells[0].as_str();
     if outcome::is_segment(gene) && gene.len() <= 150 {
         return Ok(());
     }
     let what = format!(
         "gene id `{gene}`: letters, digits, `.`, `_` and `-` are possible, up to 150, the first a letter or digit"
     );
-    Err(fault(path, row.line, Some("number 1"), what))
+    Err(row.cell(path, header, 0).fault(what))
 }
 
 /// A whole number of 0 and more, `12.0` and `1e3` included.
@@ -174,7 +159,7 @@ mod tests {
             ("g,a,b\ng1,-1,2\n", ["row 2, column `a`", "negative"]),
             ("g,a,b\ng1,1,2\ng2,0.5,2\n", ["row 3, column `a`", "whole"]),
             ("g,a,b\ng1,1,NaN\n", ["row 2, column `b`", "no count"]),
-            ("g,a,b\ng1,1,2\ng1,3,4\n", ["row 3, column g", "again"]),
+            ("g,a,b\ng1,1,2\ng1,3,4\n", ["row 3, column `g`", "again"]),
             ("g,a,b\ng1,0,2\ng2,0,4\n", ["column `a`", "every count is 0"]),
             ("g,a,a\ng1,1,2\n", ["row 1, column `a`", "again"]),
             ("g,a,b\n-g/1,1,2\n", ["row 2", "gene id"]),
@@ -186,6 +171,23 @@ mod tests {
             for part in parts {
                 assert!(failure.message.contains(part), "{text:?}: {failure}");
             }
+            assert_eq!(failure.evidence["row"].is_u64(), failure.message.contains("row "));
+        }
+    }
+
+    #[test]
+    fn evidence_has_row_column_and_value() {
+        for (text, row, column, value) in [
+            ("g,a,b\ng1,1,x\n", 2, "b", "x"),
+            ("g,a,b\ng1,-1,2\n", 2, "a", "-1"),
+            ("g,a,b\ng1,1,2\ng1,3,4\n", 3, "g", "g1"),
+            ("g,a,a\ng1,1,2\n", 1, "a", "a"),
+            ("g,a,b\ng1,0,2\ng2,0,4\n", 2, "a", "0"),
+            ("g,a,b\n-g/1,1,2\n", 2, "g", "-g/1"),
+        ] {
+            let evidence = Counts::read("/in/c", text.as_bytes()).expect_err(text).evidence;
+            let found = (&evidence["row"], &evidence["column"], &evidence["value"]);
+            assert_eq!(found, (&json!(row), &json!(column), &json!(value)), "{text:?}");
         }
     }
 }

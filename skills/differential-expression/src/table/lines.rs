@@ -1,11 +1,12 @@
 //! Delimited text as rows of cells: RFC 4180 with any one-byte delimiter.
 
-use checkrein_skill::Failure;
+use checkrein_skill::{Failure, Place};
 use serde_json::json;
 
-/// One row, with the line of the file that it starts on, from 1.
+/// One row, with its number and the line of the file that it starts on, both from 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Row {
+    pub(crate) number: usize,
     pub(crate) line: usize,
     pub(crate) cells: Vec<String>,
 }
@@ -18,10 +19,8 @@ pub(crate) struct Row {
 /// Text that is not UTF-8, no rows, a quote that is not closed, a row longer or shorter than the
 /// header.
 pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Vec<Row>, Failure> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = 1 + bytes[..error.valid_up_to()].iter().filter(|byte| **byte == b'\n').count();
-        fault(path, line, None, format!("not UTF-8 at byte {}", error.valid_up_to()))
-    })?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| not_utf8(path, &bytes[..error.valid_up_to()]))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let rows = split(path, text, delimiter(text))?;
     let Some(header) = rows.first() else {
@@ -31,26 +30,40 @@ pub(crate) fn read(path: &str, bytes: &[u8]) -> Result<Vec<Row>, Failure> {
     let width = header.cells.len();
     for row in &rows {
         if row.cells.len() != width {
-            let message = format!("{} cells where the header has {width}", row.cells.len());
-            let column = row.cells.len().min(width) + 1;
-            return Err(fault(path, row.line, Some(&format!("number {column}")), message));
+            let mut place = row.place(path);
+            place = match row.cells.get(width) {
+                Some(extra) => place.column("", width + 1).value(extra),
+                None => place.column(&header.cells[row.cells.len()], row.cells.len() + 1),
+            };
+            let what = format!("{} cells where the header has {width}", row.cells.len());
+            return Err(place.fault(what));
         }
     }
     Ok(rows)
 }
 
-/// A failure that names file, row and column.
-pub(crate) fn fault(
-    path: &str,
-    line: usize,
-    column: Option<&str>,
-    what: impl Into<String>,
-) -> Failure {
-    let what = what.into();
-    let place =
-        column.map_or_else(|| format!("row {line}"), |name| format!("row {line}, column {name}"));
-    Failure::invalid_args(format!("`{path}`, {place}: {what}"))
-        .with_evidence(json!({ "file": path, "row": line, "column": column, "found": what }))
+impl Row {
+    /// Its place, without a column.
+    pub(crate) fn place<'a>(&self, path: &'a str) -> Place<'a> {
+        Place::new(path, self.number).line(self.line)
+    }
+
+    /// The place of one of its cells, under the name that the header has for it.
+    pub(crate) fn cell<'a>(&'a self, path: &'a str, header: &'a Row, at: usize) -> Place<'a> {
+        self.place(path).column(&header.cells[at], at + 1).value(&self.cells[at])
+    }
+}
+
+/// What comes before says in which row and column.
+fn not_utf8(path: &str, before: &[u8]) -> Failure {
+    let what = format!("not UTF-8 at byte {}", before.len());
+    let text = String::from_utf8_lossy(before).into_owned() + "?";
+    match split(path, &text, delimiter(&text)).ok().as_deref() {
+        Some([.., last]) => last.place(path).column("", last.cells.len()).fault(what),
+        // Inside of quotes: the byte is all that can be said.
+        _ => Failure::invalid_args(format!("`{path}` is {what}"))
+            .with_evidence(json!({ "file": path, "byte": before.len() })),
+    }
 }
 
 fn delimiter(text: &str) -> char {
@@ -67,32 +80,35 @@ fn delimiter(text: &str) -> char {
 
 fn split(path: &str, text: &str, delimiter: char) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
-    let mut reader = Reader { chars: text.chars().peekable(), line: 1, delimiter };
-    while let Some(row) = reader.row(path)? {
+    let mut reader = Reader { path, chars: text.chars().peekable(), row: 1, line: 1, delimiter };
+    while let Some(row) = reader.row()? {
         if row.cells.len() > 1 || !row.cells[0].is_empty() {
             rows.push(row);
+            reader.row += 1;
         }
     }
     Ok(rows)
 }
 
 struct Reader<'a> {
+    path: &'a str,
     chars: std::iter::Peekable<std::str::Chars<'a>>,
+    row: usize,
     line: usize,
     delimiter: char,
 }
 
 impl Reader<'_> {
-    fn row(&mut self, path: &str) -> Result<Option<Row>, Failure> {
+    fn row(&mut self) -> Result<Option<Row>, Failure> {
         if self.chars.peek().is_none() {
             return Ok(None);
         }
         let start = self.line;
         let mut cells = Vec::new();
         loop {
-            let cell =
-                if self.chars.peek() == Some(&'"') { self.quoted(path)? } else { self.plain() };
-            cells.push(cell);
+            let column = cells.len() + 1;
+            let quoted = self.chars.peek() == Some(&'"');
+            cells.push(if quoted { self.quoted(column)? } else { self.plain() });
             match self.chars.next() {
                 Some(c) if c == self.delimiter => {}
                 Some('\r') if self.chars.peek() == Some(&'\n') => {
@@ -102,17 +118,16 @@ impl Reader<'_> {
                 None | Some('\n' | '\r') => break,
                 Some(other) => {
                     let what = format!("`{other}` after a closing quote");
-                    return Err(fault(
-                        path,
-                        self.line,
-                        Some(&format!("number {}", cells.len())),
-                        what,
-                    ));
+                    return Err(self.place(column).value(&cells[column - 1]).fault(what));
                 }
             }
         }
         self.line += 1;
-        Ok(Some(Row { line: start, cells }))
+        Ok(Some(Row { number: self.row, line: start, cells }))
+    }
+
+    fn place(&self, column: usize) -> Place<'_> {
+        Place::new(self.path, self.row).line(self.line).column("", column)
     }
 
     fn plain(&mut self) -> String {
@@ -124,7 +139,7 @@ impl Reader<'_> {
         cell.trim().to_owned()
     }
 
-    fn quoted(&mut self, path: &str) -> Result<String, Failure> {
+    fn quoted(&mut self, column: usize) -> Result<String, Failure> {
         let start = self.line;
         self.chars.next();
         let mut cell = String::new();
@@ -139,7 +154,10 @@ impl Reader<'_> {
                     self.line += usize::from(c == '\n');
                     cell.push(c);
                 }
-                None => return Err(fault(path, start, None, "a quote that is not closed")),
+                None => {
+                    let place = self.place(column).line(start).value(&cell);
+                    return Err(place.fault("a quote that is not closed"));
+                }
             }
         }
     }
@@ -171,10 +189,10 @@ mod tests {
     #[test]
     fn faults_name_row_and_column() {
         for (text, place) in [
-            ("a,b\n1\n", "row 2, column number 2"),
-            ("a,b\n1,2,3\n", "row 2, column number 3"),
-            ("a,b\n1,\"2\n", "row 2"),
-            ("a,b\n\"1\"x,2\n", "row 2, column number 1"),
+            ("a,b\n1\n", "row 2, column `b`"),
+            ("a,b\n\n1,2,3\n", "row 2 (line 3), column 3"),
+            ("a,b\n1,\"2\n", "row 2, column 2"),
+            ("a,b\n\"1\"x,2\n", "row 2, column 1"),
             ("\n\n", "empty"),
             ("", "empty"),
         ] {
@@ -182,6 +200,9 @@ mod tests {
             assert!(failure.message.contains(place), "{text:?}: {failure}");
         }
         let failure = read("/in/x", b"a,b\n1,\xff\n").expect_err("not UTF-8");
-        assert!(failure.message.contains("row 2"), "{failure}");
+        assert!(failure.message.contains("row 2, column 2: not UTF-8 at byte 6"), "{failure}");
+        let failure = read("/in/x", b"a,b\n\n1,2,3\n").expect_err("ragged");
+        let evidence = json!({ "file": "/in/x", "row": 2, "line": 3, "column": 3, "value": "3" });
+        assert_eq!(failure.evidence, evidence);
     }
 }

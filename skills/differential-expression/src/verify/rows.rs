@@ -52,19 +52,12 @@ fn parse_row(line: &str) -> Option<Gene> {
 }
 
 /// Order, ranges and signs of the rows, p from t, and q from p.
-pub(super) fn check(
-    genes: &[Gene],
-    outcome: &Outcome,
-    verdict: &mut Verdict,
-) -> Result<(), Failure> {
+pub(super) fn check(genes: &[Gene], total_df: f64, verdict: &mut Verdict) {
     let before = verdict.findings.len();
     check_order(genes, verdict);
     for gene in genes {
         check_ranges(gene, verdict);
     }
-    let total_df = outcome.content["total_df"]
-        .as_f64()
-        .ok_or_else(|| Failure::invalid_args("the outcome's content has no number `total_df`"))?;
     let mut comparison = Comparison::within(TOLERANCE);
     check_p(genes, total_df, &mut comparison, verdict);
     check_q(genes, &mut comparison, verdict);
@@ -73,7 +66,6 @@ pub(super) fn check(
             format!("{} rows in order, p from t and q from p: {}", genes.len(), comparison.note());
         verdict.check("table", [report::TABLE], note);
     }
-    Ok(())
 }
 
 fn check_order(genes: &[Gene], verdict: &mut Verdict) {

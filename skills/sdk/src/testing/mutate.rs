@@ -37,11 +37,13 @@ pub fn share_caught(caught: usize, made: usize) -> f64 {
     if made == 0 { 0.0 } else { caught as f64 / made as f64 }
 }
 
-/// Changes of each fact (a value, a sign), of the list (dropped, doubled under another name,
+/// Changes of the outcome's content (a value, a sign, a field left out), of each fact (a value, a
+/// sign), of the list (dropped, doubled under another name,
 /// contents swapped) and of each text artifact (a digit, a line).
 #[must_use]
 pub fn mutants(outcome: &Outcome, world: &World) -> Vec<Mutant> {
     let mut all = Vec::new();
+    change_content(outcome, &mut all);
     for at in 0..outcome.facts.len().min(50) {
         change_fact(outcome, at, &mut all);
         change_list(outcome, at, &mut all);
@@ -58,6 +60,31 @@ pub fn mutants(outcome: &Outcome, world: &World) -> Vec<Mutant> {
         }
     }
     all
+}
+
+fn change_content(outcome: &Outcome, all: &mut Vec<Mutant>) {
+    let mut push = |name: String, content: Value| {
+        all.push(Mutant { name, outcome: Outcome { content, ..outcome.clone() }, file: None });
+    };
+    for pointer in leaves(&outcome.content, String::new()) {
+        for kind in ["value", "sign"] {
+            let mut content = outcome.content.clone();
+            let Some(leaf) = content.pointer_mut(&pointer) else {
+                continue;
+            };
+            if let Some(other) = change_value(leaf, kind) {
+                *leaf = other;
+                push(format!("/content{pointer}: {kind}"), content);
+            }
+        }
+    }
+    for key in outcome.content.as_object().into_iter().flat_map(|map| map.keys()) {
+        let mut content = outcome.content.clone();
+        if let Some(map) = content.as_object_mut() {
+            map.shift_remove(key);
+        }
+        push(format!("/content/{key}: left out"), content);
+    }
 }
 
 fn change_fact(outcome: &Outcome, at: usize, all: &mut Vec<Mutant>) {

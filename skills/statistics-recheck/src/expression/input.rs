@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use checkrein_skill::{Failure, files};
+use checkrein_skill::{Failure, Place, files};
 use serde::Deserialize;
 
 use crate::csv::{self, Grid};
@@ -89,8 +89,9 @@ impl Input {
                 "samples and groups do not join, so there is nothing to compare with",
             ));
         }
-        let genes =
-            table[1..].iter().map(|row| parse_row(request, row)).collect::<Result<Vec<_>, _>>()?;
+        let genes = (1..table.len())
+            .map(|at| parse_row(request, &table, at))
+            .collect::<Result<Vec<_>, _>>()?;
         if genes.iter().map(|(id, _)| id).collect::<HashSet<_>>().len() != genes.len() {
             return Err(Failure::invalid_args(format!(
                 "`{}`: a gene is there twice",
@@ -151,18 +152,18 @@ fn groups(request: &Request) -> Result<HashMap<String, String>, Failure> {
     Ok(table[1..].iter().map(|row| (name(row), row[group].clone())).collect())
 }
 
-fn parse_row(request: &Request, row: &[String]) -> Result<(String, Vec<u64>), Failure> {
-    let parse = |cell: &String| {
+fn parse_row(request: &Request, table: &Grid, at: usize) -> Result<(String, Vec<u64>), Failure> {
+    let row = &table[at];
+    let parse = |(n, cell): (usize, &String)| {
         let number =
             cell.parse::<f64>().ok().filter(|x| *x >= 0.0 && x.fract() == 0.0 && *x < 9e15);
         // A whole number below 2^53, see the line above.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
         number.map(|x| x as u64).ok_or_else(|| {
-            Failure::invalid_args(format!(
-                "`{}`: `{cell}` of gene `{}` is no count",
-                request.counts, row[0]
-            ))
+            let place = Place::new(&request.counts, at + 1).column(&table[0][n], n + 1);
+            place.value(cell).fault(format!("`{cell}` is no count"))
         })
     };
-    Ok((row[0].clone(), row[1..].iter().map(parse).collect::<Result<_, _>>()?))
+    let counts = row.iter().enumerate().skip(1).map(parse).collect::<Result<_, _>>()?;
+    Ok((row[0].clone(), counts))
 }

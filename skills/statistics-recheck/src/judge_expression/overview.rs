@@ -93,36 +93,42 @@ fn judge_prior(
     };
     frame(request, fact, &format!("/facts/{n}"), verdict);
     let place = format!("/facts/{n}/content");
-    let shape: Vec<&String> =
-        fact.content.as_object().map(|map| map.keys().collect()).unwrap_or_default();
-    verdict.equal(
-        "prior",
-        "a prior has two keys",
-        &vec!["df", "variance"],
-        &sorted(&shape),
-        place.as_str(),
-    );
+    judge_shape(fact, &place, verdict);
     let mut closeness = Closeness::new(tolerance);
+    judge_numbers(expected, fact, &place, &mut closeness, verdict);
+    if verdict.findings.len() == before {
+        verdict.check("prior", ["de/prior"], closeness.note(1, "prior"));
+    }
+}
+
+fn judge_shape(fact: &DraftFact, place: &str, verdict: &mut Verdict) {
+    let keys: Vec<&String> =
+        fact.content.as_object().map(|map| map.keys().collect()).unwrap_or_default();
+    let right = vec!["df", "variance"];
+    verdict.equal("prior", "a prior has two keys", &right, &sorted(&keys), place);
+}
+
+fn judge_numbers(
+    expected: &Expected,
+    fact: &DraftFact,
+    place: &str,
+    closeness: &mut Closeness,
+    verdict: &mut Verdict,
+) {
+    let of = |key: &str| &fact.content[key];
     // An infinite prior is written as null.
-    let df = if fact.content["df"].is_null() {
-        Some(f64::INFINITY)
-    } else {
-        fact.content["df"].as_f64()
-    };
+    let df = if of("df").is_null() { Some(f64::INFINITY) } else { of("df").as_f64() };
     let numbers = [
         ("prior-df", "df", expected.prior_df, df),
-        ("prior-variance", "variance", expected.prior_variance, fact.content["variance"].as_f64()),
+        ("prior-variance", "variance", expected.prior_variance, of("variance").as_f64()),
     ];
     for (rule, key, right, found) in numbers {
         let both_infinite = right.is_infinite() && found == Some(f64::INFINITY);
         if !both_infinite && !found.is_some_and(|found| closeness.close(right, found, 0.0)) {
             let right = if right.is_infinite() { json!("null: infinite") } else { json!(right) };
-            let finding = Finding::error(rule, "the prior differs", right, &fact.content[key]);
+            let finding = Finding::error(rule, "the prior differs", right, of(key));
             verdict.finding(finding.at(format!("{place}/{key}")));
         }
-    }
-    if verdict.findings.len() == before {
-        verdict.check("prior", ["de/prior"], closeness.note(1, "prior"));
     }
 }
 
@@ -145,7 +151,7 @@ fn judge_others(outcome: &Outcome, verdict: &mut Verdict) {
     }
 }
 
-/// The outcome's content says some of it again; what it says has to hold too.
+/// The outcome's content says some of it again; all of that has to be there and to hold too.
 fn judge_content(
     input: &Input,
     expected: &Expected,
@@ -154,33 +160,18 @@ fn judge_content(
     tolerance: f64,
     verdict: &mut Verdict,
 ) {
-    let right = json!({
+    let mut right = json!({
         "tested": input.tested,
         "treated_samples": input.treated.len(),
         "control_samples": input.control.len(),
+        "total_df": expected.total_df,
         "summary": summary,
     });
-    let Some(found) = outcome.content.as_object() else {
-        return;
-    };
-    for (key, right) in right.as_object().into_iter().flatten() {
-        if let Some(found) = found.get(key) {
-            verdict.equal(
-                "content",
-                format!("`{key}` differs"),
-                right,
-                found,
-                format!("/content/{key}"),
-            );
-        }
+    // What is as close as the tolerance has it may stand as it is.
+    let found = &outcome.content["total_df"];
+    let close = |df| Closeness::new(tolerance).close(expected.total_df, df, 0.0);
+    if found.as_f64().is_some_and(close) {
+        right["total_df"] = found.clone();
     }
-    if let Some(found) = found.get("total_df") {
-        let close = found
-            .as_f64()
-            .is_some_and(|df| Closeness::new(tolerance).close(expected.total_df, df, 0.0));
-        if !close {
-            let finding = Finding::error("content", "`total_df` differs", expected.total_df, found);
-            verdict.finding(finding.at("/content/total_df"));
-        }
-    }
+    differences("content", &right, &outcome.content, "/content", verdict);
 }

@@ -6,7 +6,7 @@ use checkrein_skill::prelude::*;
 
 use crate::closeness::Closeness;
 use crate::csv::Grid;
-use crate::profile::{cells, column};
+use crate::profile::{cells, column, slack};
 
 /// The table that was read again.
 pub(super) struct Table<'a> {
@@ -55,8 +55,9 @@ pub(super) fn judge(
             let message = format!("`{}` has two facts", fact.subject);
             verdict.finding(Finding::error("once", message, 1, 2).at(format!("/facts/{n}")));
         }
-        let right = column(name, &cells(table.grid, table.header, column_at));
-        judge_content(&right, n, fact, &mut closeness, verdict);
+        let cells = cells(table.grid, table.header, column_at);
+        let mut scale = Scale { closeness: &mut closeness, slack: slack(&cells) };
+        judge_content(&column(name, &cells), n, fact, &mut scale, verdict);
         frame(path, n, fact, verdict);
         if verdict.findings.len() == before {
             holding.push(fact.subject.clone());
@@ -85,29 +86,50 @@ fn judge_subject(folder: &str, name: &str, n: usize, fact: &DraftFact, verdict: 
     }
 }
 
+/// How sums and means are compared: only they are rounded.
+struct Scale<'a> {
+    closeness: &'a mut Closeness,
+    /// Of the sum.
+    slack: f64,
+}
+
+impl Scale<'_> {
+    fn agree(&mut self, key: &str, right: &Value, found: &Value, values: f64) -> bool {
+        // Whole numbers are exact to the last digit, as numbers and as texts.
+        if right.is_string() || right.is_i64() && found.is_i64() {
+            return right == found;
+        }
+        let (Some(right), Some(found)) = (right.as_f64(), found.as_f64()) else {
+            return right == found;
+        };
+        match key {
+            "sum" => self.closeness.close(right, found, self.slack),
+            "mean" => self.closeness.close(right, found, self.slack / values),
+            _ => right == found,
+        }
+    }
+}
+
 fn judge_content(
     right: &Value,
     n: usize,
     fact: &DraftFact,
-    closeness: &mut Closeness,
+    scale: &mut Scale<'_>,
     verdict: &mut Verdict,
 ) {
     let place = format!("/facts/{n}/content");
     let empty = serde_json::Map::new();
     let (right, found) =
         (right.as_object().unwrap_or(&empty), fact.content.as_object().unwrap_or(&empty));
+    let values = right.get("values").and_then(Value::as_f64).unwrap_or(1.0);
     let keys: HashSet<&String> = right.keys().chain(found.keys()).collect();
     let mut keys: Vec<&String> = keys.into_iter().collect();
     keys.sort_unstable();
     for key in keys {
         let (right, found) = (right.get(key), found.get(key));
-        let agree = match (right.and_then(Value::as_f64), found.and_then(Value::as_f64)) {
-            // Only sums and means are rounded; everything else is exact.
-            (Some(right), Some(found)) if key == "sum" || key == "mean" => {
-                closeness.close(right, found, 0.0)
-            }
-            (Some(right), Some(found)) => right == found,
-            _ => right == found,
+        let agree = match (right, found) {
+            (Some(right), Some(found)) => scale.agree(key, right, found, values),
+            _ => false,
         };
         if !agree {
             let message = format!("`{}`: `{key}` differs", fact.subject);

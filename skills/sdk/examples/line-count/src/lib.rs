@@ -29,26 +29,17 @@ impl Skill for LineCount {
         let text = files::read(&performed.call.args.file)?;
         let ends = text.iter().filter(|byte| **byte == b'\n').count();
         let open = usize::from(text.last().is_some_and(|byte| *byte != b'\n'));
+        let right = json!({ "lines": ends + open });
 
+        let (content, facts) = (&performed.outcome.content, &performed.outcome.facts);
         let mut verdict = Verdict::new();
-        for (n, fact) in performed.outcome.facts.iter().enumerate() {
-            let place = format!("/facts/{n}/content/lines");
-            let counted = json!(ends + open);
-            if fact.subject != "lines/total" {
-                verdict.finding(Finding::error(
-                    "subject",
-                    "no such fact",
-                    "lines/total",
-                    &fact.subject,
-                ));
-            } else if verdict.equal(
-                "lines",
-                "another count",
-                &counted,
-                &fact.content["lines"],
-                place,
-            ) {
-                verdict.check("lines", [&fact.subject], format!("counted again: {counted}"));
+        verdict.equal("content", "another count", &right, content, "/content");
+        verdict.equal("once", "one fact is expected", &1, &facts.len(), "/facts");
+        for (n, fact) in facts.iter().enumerate() {
+            let expected = json!(["lines/total", right]);
+            let actual = json!([fact.subject, fact.content]);
+            if verdict.equal("lines", "another fact", &expected, &actual, format!("/facts/{n}")) {
+                verdict.check("lines", [&fact.subject], format!("counted again: {right}"));
             }
         }
         Ok(verdict)

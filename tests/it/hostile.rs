@@ -1,0 +1,141 @@
+//! Files, arguments and data of somebody who means harm, and output that goes nowhere.
+
+use std::fs::OpenOptions;
+use std::process::Command;
+
+use checkrein_tests::{Place, root};
+
+fn task(place: &Place, body: &str) -> String {
+    let text = format!("schema = \"checkrein/task@1\"\nname = \"a\"\ngoal = \"g\"\n{body}");
+    place.write("task.toml", &text).display().to_string()
+}
+
+#[test]
+fn output_that_cannot_be_written_is_an_error() {
+    let place = Place::new();
+    let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran = place.run_with(&["doctor", "--json"], |command| {
+        command.stdout(full());
+    });
+    let _ = ran.expect(74);
+}
+
+#[test]
+fn a_task_that_is_no_file_is_not_waited_for() {
+    let place = Place::new();
+    let pipe = place.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for file in [pipe.display().to_string(), "/dev/zero".to_owned()] {
+        let ran = place.run(&["run", &file]).expect(1);
+        assert!(ran.err.contains("no ordinary file"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn inputs_are_ordinary_files_and_none_of_the_systems() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    for input in ["/proc/self/environ", "/dev/zero", "."] {
+        let task = task(&place, &format!("[inputs]\nx = \"{input}\"\n"));
+        let ran = place.run(&["run", &task]).expect(1);
+        assert!(ran.err.contains("inputs"), "{input}: {}", ran.err);
+    }
+    assert!(!place.database().exists());
+}
+
+#[test]
+fn what_is_nested_too_deep_never_gets_into_a_log() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    let args = format!("{{\"table\":{}{}}}", "[".repeat(100), "]".repeat(100));
+    let ran = place.run(&["call", "table-profile", &args]).expect(1);
+    assert!(ran.err.contains("nested"), "{}", ran.err);
+    assert!(place.run(&["runs"]).out.is_empty());
+}
+
+#[test]
+fn a_parameter_keeps_its_kind() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    let task = task(&place, "[parameters]\nalpha = 0.05\n");
+    for set in ["alpha=", "alpha=nan", "alpha=\"x\"", "alpha=[1]", "beta=1", "alpha"] {
+        let ran = place.run(&["run", &task, "--set", set]).expect(1);
+        assert!(ran.err.contains("parameters"), "{set}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_criterion_is_bounded() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    let long = format!("count(\"a/\") > 0 && {} > 0", vec!["1"; 3000].join("+"));
+    let deep = "facts('a').all(a, facts('a').all(b, facts('a').all(c, a == c)))";
+    for check in [long.as_str(), deep] {
+        let task = task(
+            &place,
+            &format!(
+                "[[stage]]\nid = \"s\"\n[[stage.subgoal]]\nid = \"a\"\ngoal = \"g\"\n[[stage.subgoal.criterion]]\ntext = \"t\"\ncheck = '''{check}'''\n"
+            ),
+        );
+        let ran = place.run(&["run", &task]).expect(1);
+        assert!(ran.err.contains("allowed"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn data_shows_itself_in_the_terminal_and_in_json() {
+    let place = Place::new();
+    place.configure(
+        &["document-table", "quote-check"],
+        "[[verifier]]\nuse = \"quote-check\"\non = [\"document-table\"]\n",
+    );
+    let hidden = ['\u{1b}', '\u{9b}', '\u{202e}', '\u{2066}', '\u{200b}'];
+    let file = place.write("a.txt", &format!("name: {}x\n", hidden.iter().collect::<String>()));
+    let args = "{\"documents\":[\"/in/a.txt\"],\"fields\":[{\"name\":\"n\",\"pattern\":\"name: (.+)\"}]}";
+    let input = format!("a={}", file.display());
+    let called = place.run(&["call", "document-table", args, "--in", &input]).expect(0);
+    let report = place.run(&["report"]).expect(0).out;
+    let html = std::fs::read_to_string(report.trim()).unwrap();
+    let commands: [&[&str]; 5] = [
+        &["show"],
+        &["why", "@last", "documents/a/n"],
+        &["trace"],
+        &["trace", "--json"],
+        &["report", "--json"],
+    ];
+    let mut outputs = vec![called.out, called.err, html];
+    outputs.extend(commands.map(|args| place.run(args).expect(0).out));
+    for output in outputs {
+        for c in hidden {
+            assert!(!output.contains(c), "{:04x} in {output:?}", u32::from(c));
+        }
+    }
+    let facts = place.run(&["report", "--json"]).expect(0).json();
+    let value = facts["facts"][0]["content"]["value"].as_str().unwrap();
+    assert!(value.starts_with('\u{1b}'), "the data itself is whole: {value:?}");
+}
+
+#[test]
+fn the_next_command_is_one_that_works() {
+    let place = Place::new();
+    let task = root().join("tests/tasks/documents/task.toml").display().to_string();
+    let config = root().join("tests/tasks/documents/checkrein.toml").display().to_string();
+    let state = place.state().display().to_string();
+    let ran = place.run(&["run", &task, "--config", &config, "--state", &state]).expect(0);
+    let next = ran.out.lines().find_map(|line| line.strip_prefix("next    checkrein ")).unwrap();
+    let args: Vec<&str> = next.split(' ').collect();
+    let _ = place.run(&args).expect(0);
+}
+
+#[test]
+fn a_task_at_a_level_that_no_fact_reaches_is_not_done() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    place.write("t.csv", "a,b\n1,2\n");
+    let task = task(
+        &place,
+        "[inputs]\nt = \"t.csv\"\n[[stage]]\nid = \"s\"\n[[stage.subgoal]]\nid = \"a\"\ngoal = \"g\"\nskill = \"table-profile\"\nargs = { table = { \"$in\" = \"t\" } }\n",
+    );
+    let ran = place.run(&["run", &task]).expect(3);
+    assert!(ran.out.contains("below `independent`"), "{}", ran.out);
+}
