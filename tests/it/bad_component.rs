@@ -13,11 +13,15 @@ fn write(place: &Place, name: &str, bytes: &[u8]) -> PathBuf {
     file
 }
 
-/// A component in WAT, with a manifest of this name.
+/// A component in WAT, with a case and a manifest of this name.
 fn component(name: &str, wat: &str) -> Vec<u8> {
     let bytes = wat::parse_str(wat).unwrap();
-    section::embed(&bytes, section::MANIFEST, MANIFEST.replace("NAME", name).as_bytes()).unwrap()
+    let bytes = section::embed(&bytes, section::MANIFEST, MANIFEST.replace("NAME", name).as_bytes()).unwrap();
+    section::embed(&bytes, section::CASES, b"[[case]]\nname = \"a\"\n").unwrap()
 }
+
+/// What a skill exports.
+const EXPORTS: &[&str] = &["trigger@0.1.0", "executor@0.1.0", "verification@0.1.0", "recovery@0.1.0"];
 
 /// A configuration that loads every component of the place, and a task.
 fn run(place: &Place) -> Ran {
@@ -40,16 +44,16 @@ fn all_that_do_not_load_are_told_at_once() {
         [good.as_slice(), &section::embed(&section::COMPONENT_MAGIC, section::MANIFEST, b"x").unwrap()[8..]]
             .concat();
     // What is told of each: as many lines, with these words.
-    let bad: [(Vec<u8>, &[&str]); 9] = [
-        (Vec::new(), &["an empty file"]),
-        (b"(component)".to_vec(), &["a text"]),
-        (good[..good.len() / 2].to_vec(), &["unexpected end-of-file"]),
-        (wat::parse_str("(module)").unwrap(), &["a core module"]),
-        (wat::parse_str("(component)").unwrap(), &["MANIFEST"]),
-        (component("bare", "(component)"), &["EXPORTS"]),
-        (component("future", future), &["0.3.0"]),
-        (component("lacking", lacking), &["acme:db/query@1.0.0", "acme:db/other@1.0.0"]),
-        (twice, &["two of them"]),
+    let bad: [(Vec<u8>, Vec<&str>); 9] = [
+        (Vec::new(), vec!["an empty file"]),
+        (b"(component)".to_vec(), vec!["a text"]),
+        (good[..good.len() / 2].to_vec(), vec!["unexpected end-of-file"]),
+        (wat::parse_str("(module)").unwrap(), vec!["a core module"]),
+        (wat::parse_str("(component)").unwrap(), vec!["expected a manifest"]),
+        (component("bare", "(component)"), EXPORTS.to_vec()),
+        (component("future", future), [&["0.3.0"], EXPORTS].concat()),
+        (component("lacking", lacking), [&["acme:db/query@1.0.0", "acme:db/other@1.0.0"], EXPORTS].concat()),
+        (twice, vec!["two of them"]),
     ];
     // Names that say nothing, so that no word comes from them.
     for (number, (bytes, _)) in bad.iter().enumerate() {
@@ -60,7 +64,7 @@ fn all_that_do_not_load_are_told_at_once() {
         let file = format!("c{number}.wasm");
         let told: Vec<&str> = ran.errors().into_iter().filter(|error| error.contains(&file)).collect();
         assert_eq!(told.len(), words.len(), "{file}: {told:#?}");
-        for (line, words) in told.iter().zip(*words) {
+        for (line, words) in told.iter().zip(words) {
             assert!(line.contains(words), "`{words}` is not in {line}");
         }
     }

@@ -99,7 +99,7 @@ fn a_fractional_count_is_named_by_row_and_column() {
 
 #[test]
 fn a_duplicate_gene_is_named() {
-    fails(&good().replace("g6\t", "g5\t"), &["row 7, column gene", "`g5`", "row 6"]);
+    fails(&good().replace("g6\t", "g5\t"), &["row 7, column `gene`", "`g5`", "row 6"]);
 }
 
 #[test]

@@ -139,3 +139,28 @@ fn a_task_at_a_level_that_no_fact_reaches_is_not_done() {
     let ran = place.run(&["run", &task]).expect(3);
     assert!(ran.out.contains("below `independent`"), "{}", ran.out);
 }
+
+#[test]
+fn a_link_in_a_strangers_state_folder_leads_nowhere() {
+    let place = Place::new();
+    let task = root().join("tests/tasks/documents/task.toml").display().to_string();
+    let config = root().join("tests/tasks/documents/checkrein.toml").display().to_string();
+    let state = place.state().display().to_string();
+    let run = place.run(&["run", &task, "--config", &config, "--state", &state, "--json"]).expect(0).json();
+    let reports = place.state().join("runs").join(run["run"].as_str().unwrap());
+    std::fs::remove_dir_all(&reports).unwrap();
+    let victim = place.path().join("victim");
+    std::fs::create_dir(&victim).unwrap();
+    std::os::unix::fs::symlink(&victim, &reports).unwrap();
+    let ran = place.run(&["report", "--state", &state]).expect(74);
+    assert!(ran.err.contains("is a link"), "{}", ran.err);
+    assert_eq!(std::fs::read_dir(&victim).unwrap().count(), 0);
+
+    std::fs::remove_file(&reports).unwrap();
+    std::fs::create_dir(&reports).unwrap();
+    let file = victim.join("file");
+    std::fs::write(&file, "mine").unwrap();
+    std::os::unix::fs::symlink(&file, reports.join("report.html")).unwrap();
+    let _ = place.run(&["report", "--state", &state]).expect(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}

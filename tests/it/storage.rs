@@ -52,7 +52,7 @@ fn all_hold(place: &Place, state: &str) -> usize {
 #[track_caller]
 fn is_told(ran: &Ran) {
     assert_eq!(ran.errors().len(), 1, "{}", ran.err);
-    assert!(ran.errors()[0].contains("no space left"), "{}", ran.err);
+    assert!(ran.errors()[0].to_lowercase().contains("no space left"), "{}", ran.err);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_disk_on_which_an_input_does_not_fit() {
         place.configure(&["table-profile"], "");
         let state = state_on(&place, disk);
         place.write("small.csv", "a,b\n1,2\n");
-        place.write("large.csv", &format!("a,b\n{}", "1,2\n".repeat(1 << 20)));
+        place.write("large.csv", &format!("a,b\n{}", format!("1,{}\n", "x".repeat(4000)).repeat(1000)));
         let call = |file: &str| {
             let (args, input) =
                 ("{\"table\":\"/in/FILE.csv\"}".replace("FILE", file), format!("t={file}.csv"));

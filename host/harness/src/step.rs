@@ -196,9 +196,18 @@ fn strategy(state: &State) -> Vec<Event> {
     let asks =
         |id: &&SubgoalId| matches!(state.subgoal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
     let status = if unmet.iter().any(asks) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
-    let names: Vec<&str> = unmet.iter().map(|id| id.as_str()).collect();
+    let names: Vec<String> = unmet.iter().map(|id| named_with_question(state, id)).collect();
     let reason = format!("stage `{}` was not met: {}", stage.id, names.join(", "));
     vec![evaluated, Event::RunEnded { status, reason }]
+}
+
+fn named_with_question(state: &State, id: &SubgoalId) -> String {
+    match &state.subgoal(id).phase {
+        Phase::Closed(Closing::NeedsPerson { question }) => {
+            format!("{id} (a person must answer: {question})")
+        }
+        _ => id.to_string(),
+    }
 }
 
 /// The task loop: the next decision about one open subgoal, if it is the core's to make.

@@ -10,8 +10,17 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
     let performed = submission.performed()?;
     let outcome = &performed.outcome;
     let (table, profile) = read(&performed.call.args)?;
-    let expected = report::facts(&table, &profile);
     let mut verdict = Verdict::new();
+    check_facts(&report::facts(&table, &profile), outcome, profile.rows, &mut verdict);
+    let content = report::content(&table, &profile);
+    let message = "the outcome's content is not what the table holds";
+    verdict.equal("outcome-content", message, &content, &outcome.content, "/content");
+    check_document(outcome, &report::document(&table, &profile), &mut verdict)?;
+    verdict.cap_findings(20);
+    Ok(verdict)
+}
+
+fn check_facts(expected: &[DraftFact], outcome: &Outcome, rows: usize, verdict: &mut Verdict) {
     let mut holding = Vec::new();
     for (n, fact) in outcome.facts.iter().enumerate() {
         let place = format!("/facts/{n}");
@@ -38,18 +47,12 @@ pub(crate) fn verify(submission: &Submission<Args>) -> Result<Verdict, Failure> 
             );
         }
     }
-    for right in &expected {
+    for right in expected {
         let times = outcome.facts.iter().filter(|fact| fact.subject == right.subject).count();
         let message = format!("`{}` has to have one fact", right.subject);
         verdict.equal("once", message, &1, &times, "/facts");
     }
-    let content = report::content(&table, &profile);
-    let message = "the outcome's content is not what the table holds";
-    verdict.equal("outcome-content", message, &content, &outcome.content, "/content");
-    verdict.check("content", holding, format!("{} rows counted again", profile.rows));
-    check_document(outcome, &report::document(&table, &profile), &mut verdict)?;
-    verdict.cap_findings(20);
-    Ok(verdict)
+    verdict.check("content", holding, format!("{rows} rows counted again"));
 }
 
 fn check_document(outcome: &Outcome, expected: &str, verdict: &mut Verdict) -> Result<(), Failure> {

@@ -1,5 +1,6 @@
 //! `run` and `demo`.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -205,22 +206,39 @@ pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, 
 /// Writes `report.md` and `report.html`, and gives the path of the latter.
 pub(super) fn write_reports(state: &State, view: &RunView) -> Result<PathBuf, CliError> {
     let dir = state.run_dir(&view.run)?;
-    let write = |name: &str, text: String| {
-        let file = dir.join(name);
-        let storage = |error: std::io::Error| CliError::Storage(format!("{}: {error}", file.display()));
-        std::fs::write(&file, text).map_err(storage).map(|()| file.clone())
-    };
-    write("report.md", report::markdown(view))?;
+    write_below(&dir, "report.md", report::markdown(view).as_bytes())?;
     for (name, bytes) in report::figures(view) {
-        let file = dir.join(&name);
-        if let Some(parent) = file.parent() {
-            std::fs::create_dir_all(parent)
-                .map_err(|error| CliError::Storage(format!("{}: {error}", parent.display())))?;
-        }
-        std::fs::write(&file, bytes)
-            .map_err(|error| CliError::Storage(format!("{}: {error}", file.display())))?;
+        write_below(&dir, &name, bytes)?;
     }
-    write("report.html", report::html(view))
+    write_below(&dir, "report.html", report::html(view).as_bytes())
+}
+
+/// Writes a file below a folder, aside and renamed. A state folder may come from a stranger: a
+/// link in it is not followed, wherever it leads.
+fn write_below(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, CliError> {
+    let storage =
+        |path: &Path, error: std::io::Error| CliError::Storage(format!("{}: {error}", path.display()));
+    let file = dir.join(name);
+    let parent = file.parent().unwrap_or(dir).to_owned();
+    std::fs::create_dir_all(&parent).map_err(|error| storage(&parent, error))?;
+    let mut folder = parent.as_path();
+    loop {
+        let metadata = std::fs::symlink_metadata(folder).map_err(|error| storage(folder, error))?;
+        if metadata.is_symlink() {
+            return Err(CliError::Storage(format!(
+                "{} is a link, and reports are not written through one",
+                folder.display()
+            )));
+        }
+        match folder.parent() {
+            Some(above) if folder != dir => folder = above,
+            _ => break,
+        }
+    }
+    let mut aside = tempfile::NamedTempFile::new_in(&parent).map_err(|error| storage(&file, error))?;
+    aside.write_all(bytes).map_err(|error| storage(&file, error))?;
+    aside.persist(&file).map_err(|error| storage(&file, error.error))?;
+    Ok(file)
 }
 
 /// `run --json`.
@@ -239,7 +257,8 @@ fn run_json(view: &RunView) -> Value {
 fn summary(global: &Global, view: &RunView, html: &Path) -> String {
     let status = view.status.map_or("interrupted", RunStatus::as_str);
     let took = units::show_millis(view.last.0.saturating_sub(view.started.0));
-    let mut lines = vec![format!("run {} {status} in {took}: {}", view.run, view.reason)];
+    let mut lines =
+        vec![format!("run {} {status} in {took}: {}", view.run, output::one_line(&view.reason, 300))];
     let all = view.current_facts().count();
     let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
     let below = if counted < all {
