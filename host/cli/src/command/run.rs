@@ -15,6 +15,7 @@ use checkrein_harness::Driver;
 use checkrein_harness::driver::{Clock, World};
 use checkrein_store::{EventLog, State};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, RunArgs};
 use crate::components::Components;
@@ -141,14 +142,28 @@ pub(super) async fn start(
         clock: Arc::new(clock),
         watcher: Arc::new(Progress::new()),
     };
+    // Before the first event: from then on an interruption leaves a run that can be looked at.
+    let interrupted = interruption()?;
     let driver = Driver::start(world, log, setup)?;
     tokio::select! {
         ended = driver.run() => { ended?; }
-        _ = tokio::signal::ctrl_c() => {
+        () = interrupted => {
             output::message(&format!("interrupted; what was done is in the log: checkrein show {run}"));
         }
     }
     Ok(run)
+}
+
+/// Ready when a person, or the system, asks the process to stop. It listens from now on.
+fn interruption() -> Result<impl Future<Output = ()>, CliError> {
+    let listen = |kind| signal(kind).map_err(|error| CliError::Ours(format!("no signals: {error}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 /// What goes into the log can be read back.
