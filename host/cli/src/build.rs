@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use checkrein_contract::manifest::Manifest;
+use checkrein_contract::port::StorageError;
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_contract::{cases, section};
 use checkrein_sandbox::Sandbox;
@@ -165,7 +166,8 @@ fn read_source(folder: &Path) -> Result<Source, Vec<Fault>> {
     };
     let cargo = read("Cargo.toml", "a Rust package");
     let manifest = read("skill.toml", "a manifest");
-    let cases_text = std::fs::read_to_string(folder.join("cases.toml")).ok();
+    let cases_text =
+        read("cases.toml", "cases: without one that its verification can be tried on, it would not load");
     let shown = |name: &str| folder.join(name).display().to_string();
     let package = cargo.and_then(|text| package_name(&shown("Cargo.toml"), &text, &mut faults));
     let parsed = manifest.as_deref().and_then(|text| {
@@ -358,7 +360,7 @@ fn with_args(manifest: &str, args: &Value) -> Result<String, CliError> {
 
 /// Written aside and renamed, so that nobody reads half a component.
 fn write(file: &Path, bytes: &[u8]) -> Result<(), CliError> {
-    let storage = |error: std::io::Error| CliError::Storage(format!("{}: {error}", file.display()));
+    let storage = |error: std::io::Error| CliError::from(StorageError::of_io(file, &error));
     let dir = file.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(dir).map_err(storage)?;
     let mut aside = tempfile::NamedTempFile::new_in(dir).map_err(storage)?;

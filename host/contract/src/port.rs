@@ -1,7 +1,7 @@
 //! What the harness needs from the sandbox and the store, so that neither knows the other.
 
 use std::future::Future;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -188,6 +188,27 @@ pub enum StorageError {
         /// What the system says.
         detail: String,
     },
+}
+
+impl StorageError {
+    /// What a failed access to `place` is.
+    pub fn of_io(place: &Path, error: &io::Error) -> Self {
+        let name = place.display().to_string();
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                StorageError::Full { place: name }
+            }
+            // A file stands where a folder should be: `NotADirectory`, `AlreadyExists`.
+            io::ErrorKind::PermissionDenied
+            | io::ErrorKind::ReadOnlyFilesystem
+            | io::ErrorKind::NotADirectory
+            | io::ErrorKind::AlreadyExists => {
+                StorageError::NotWritable { place: name, detail: error.to_string() }
+            }
+            io::ErrorKind::NotFound => StorageError::Missing { place: name },
+            _ => StorageError::Other { place: name, detail: error.to_string() },
+        }
+    }
 }
 
 /// Files by their digest.

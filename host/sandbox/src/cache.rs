@@ -20,7 +20,6 @@ use wasmtime::Engine;
 use wasmtime::component::Component as Compiled;
 
 use crate::scratch::{Kind, prefix, sweep};
-use crate::storage::of_io;
 
 /// The file that holds the key.
 const KEY: &str = "key";
@@ -43,10 +42,10 @@ impl Cache {
     pub(crate) fn open(folder: &Path, engine: &Engine) -> Result<Self, StorageError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)))
-            .map_err(|error| of_io(folder, &error))?;
+            .map_err(|error| StorageError::of_io(folder, &error))?;
         sweep(folder)?;
         let key = read_key(folder).map_or_else(|| make_key(folder), Ok);
-        let key = key.map_err(|error| of_io(folder, &error))?;
+        let key = key.map_err(|error| StorageError::of_io(folder, &error))?;
         Ok(Cache { folder: folder.to_owned(), key, engine: compatibility(engine) })
     }
 

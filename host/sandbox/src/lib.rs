@@ -12,7 +12,7 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
-//! * `scratch`, `storage`: temporary names, and faults of the disk.
+//! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
@@ -40,7 +40,6 @@ mod scratch;
 mod self_test;
 mod state;
 mod stop;
-mod storage;
 mod text;
 mod wasi;
 mod work;

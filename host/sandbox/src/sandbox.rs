@@ -27,7 +27,6 @@ use crate::invoke::{execute, faulted, run};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::scratch::sweep;
 use crate::state::State;
-use crate::storage::of_io;
 
 /// Where the sandbox keeps what it makes. Both folders are made if they are not there.
 #[derive(Clone, Debug)]
@@ -89,7 +88,8 @@ impl Sandbox {
         let mut linker = Linker::new(&engine);
         crate::imports::add_to_linker(&mut linker)
             .map_err(|error| SandboxError::Link(format!("{error:#}")))?;
-        std::fs::create_dir_all(&places.scratch).map_err(|error| of_io(&places.scratch, &error))?;
+        std::fs::create_dir_all(&places.scratch)
+            .map_err(|error| StorageError::of_io(&places.scratch, &error))?;
         sweep(&places.scratch)?;
         let cache = Cache::open(&places.cache, &engine)?;
         Ok(Sandbox(Arc::new(Host {

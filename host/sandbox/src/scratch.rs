@@ -11,8 +11,6 @@ use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
-use crate::storage::of_io;
-
 /// What a temporary name is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -43,15 +41,18 @@ pub(crate) fn prefix(kind: Kind) -> String {
 
 /// A new, empty folder in `dir`; removed when it is dropped.
 pub(crate) fn folder(dir: &Path, kind: Kind) -> Result<TempDir, StorageError> {
-    tempfile::Builder::new().prefix(&prefix(kind)).tempdir_in(dir).map_err(|error| of_io(dir, &error))
+    tempfile::Builder::new()
+        .prefix(&prefix(kind))
+        .tempdir_in(dir)
+        .map_err(|error| StorageError::of_io(dir, &error))
 }
 
 /// Removes from `dir` what processes left that are no longer there; nothing that this module did
 /// not name.
 pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
-    let entries = std::fs::read_dir(dir).map_err(|error| of_io(dir, &error))?;
+    let entries = std::fs::read_dir(dir).map_err(|error| StorageError::of_io(dir, &error))?;
     for entry in entries {
-        let path = entry.map_err(|error| of_io(dir, &error))?.path();
+        let path = entry.map_err(|error| StorageError::of_io(dir, &error))?.path();
         if is_left_behind(&path) {
             remove(&path);
         }

@@ -12,7 +12,6 @@ use wasmtime_wasi::{FsPerms, WasiCtx, WasiCtxBuilder};
 
 use crate::clock::StandingClock;
 use crate::logbook::LogBook;
-use crate::storage::of_io;
 
 /// The folders that a part sees.
 #[derive(Debug, Default)]
@@ -57,7 +56,7 @@ pub(crate) fn context(
 
 fn not_opened(path: &Path, name: &str, error: &wasmtime::Error) -> StorageError {
     match error.downcast_ref::<io::Error>() {
-        Some(error) => of_io(path, error),
+        Some(error) => StorageError::of_io(path, error),
         None => StorageError::Other {
             place: path.display().to_string(),
             detail: format!("it cannot be opened as `{name}`: {error:#}"),

@@ -16,7 +16,6 @@ use tempfile::TempDir;
 use crate::accept::{Acceptor, Refused};
 use crate::scratch::{self, Kind};
 use crate::stop::Stop;
-use crate::storage::of_io;
 
 /// Why the files of an outcome were not stored.
 #[derive(Debug)]
@@ -78,7 +77,8 @@ pub(crate) fn store(
                 continue;
             }
         };
-        let length = file.metadata().map_err(|error| of_io(&work.join(&artifact.path), &error))?.len();
+        let length =
+            file.metadata().map_err(|error| StorageError::of_io(&work.join(&artifact.path), &error))?.len();
         left.take(length)?;
         // The length was counted; what is added while it is read does not come along.
         let (digest, bytes) = blobs.put_from(&mut file.take(length))?;
@@ -126,11 +126,11 @@ enum NotOpened {
 /// Opens a file below `root`, one segment at a time and never through a link. `path` was checked:
 /// ordinary segments only.
 fn open(root: &Path, path: &str) -> Result<File, NotOpened> {
-    let storage = |error: io::Error| NotOpened::Storage(of_io(&root.join(path), &error));
+    let storage = |error: io::Error| NotOpened::Storage(StorageError::of_io(&root.join(path), &error));
     let explain = |errno| no_file(errno).map_or_else(|| storage(errno.into()), NotOpened::NoFile);
     // The folder is the host's own: whatever is wrong with it is not the component's doing.
     let mut at = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| NotOpened::Storage(of_io(root, &errno.into())))?;
+        .map_err(|errno| NotOpened::Storage(StorageError::of_io(root, &errno.into())))?;
     let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
     for folder in folders.iter().flat_map(|folders| folders.split('/')) {
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -13,7 +13,6 @@ use checkrein_contract::port::{Blobs, StorageError, Tree};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
-use crate::error::of_io;
 use crate::scratch::{Scratch, prefix, sweep};
 use crate::state::make;
 
@@ -67,9 +66,9 @@ impl FileBlobs {
     /// it was, and others if it cannot be read.
     pub fn check(&self, digest: &Digest) -> Result<(), StorageError> {
         let path = self.path(digest);
-        let mut file = File::open(&path).map_err(|error| of_io(&path, &error))?;
+        let mut file = File::open(&path).map_err(|error| StorageError::of_io(&path, &error))?;
         let (found, _) = copy(&mut file, &mut io::sink()).map_err(|error| match error {
-            CopyError::Read(error) | CopyError::Write(error) => of_io(&path, &error),
+            CopyError::Read(error) | CopyError::Write(error) => StorageError::of_io(&path, &error),
         })?;
         same(&path, digest, &found)
     }
@@ -93,14 +92,14 @@ impl FileBlobs {
 
     fn make_durable(&self, digest: &Digest) -> Result<(), StorageError> {
         let folder = File::open(&self.dir).and_then(|folder| folder.sync_all());
-        folder.map_err(|error| of_io(&self.dir, &error))?;
+        folder.map_err(|error| StorageError::of_io(&self.dir, &error))?;
         insert(&self.known.durable, digest);
         Ok(())
     }
 
     fn begin(&self) -> Result<NamedTempFile, StorageError> {
         let made = tempfile::Builder::new().prefix(&prefix()).tempfile_in(&self.new);
-        made.map_err(|error| of_io(&self.new, &error))
+        made.map_err(|error| StorageError::of_io(&self.new, &error))
     }
 
     fn finish(&self, file: NamedTempFile, digest: &Digest) -> Result<(), StorageError> {
@@ -109,8 +108,8 @@ impl FileBlobs {
         file.as_file()
             .set_permissions(Permissions::from_mode(0o444))
             .and_then(|()| file.as_file().sync_all())
-            .map_err(|error| of_io(&path, &error))?;
-        file.persist(&path).map_err(|error| of_io(&path, &error.error))?;
+            .map_err(|error| StorageError::of_io(&path, &error))?;
+        file.persist(&path).map_err(|error| StorageError::of_io(&path, &error.error))?;
         self.make_durable(digest)
     }
 
@@ -128,8 +127,9 @@ impl FileBlobs {
             let detail = "two files of a tree have this path".to_owned();
             return Err(StorageError::Other { place: to.display().to_string(), detail });
         }
-        fs::copy(&from, to).map_err(|error| of_io(to, &error))?;
-        fs::set_permissions(to, Permissions::from_mode(0o444)).map_err(|error| of_io(to, &error))
+        fs::copy(&from, to).map_err(|error| StorageError::of_io(to, &error))?;
+        fs::set_permissions(to, Permissions::from_mode(0o444))
+            .map_err(|error| StorageError::of_io(to, &error))
     }
 }
 
@@ -140,7 +140,7 @@ impl Blobs for FileBlobs {
             return Ok(digest);
         }
         let mut file = self.begin()?;
-        file.write_all(bytes).map_err(|error| of_io(&self.new, &error))?;
+        file.write_all(bytes).map_err(|error| StorageError::of_io(&self.new, &error))?;
         self.finish(file, &digest)?;
         Ok(digest)
     }
@@ -156,7 +156,7 @@ impl Blobs for FileBlobs {
 
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StorageError> {
         let path = self.path(digest);
-        let bytes = fs::read(&path).map_err(|error| of_io(&path, &error))?;
+        let bytes = fs::read(&path).map_err(|error| StorageError::of_io(&path, &error))?;
         same(&path, digest, &Digest::of(&bytes))?;
         Ok(bytes)
     }
@@ -195,7 +195,7 @@ enum CopyError {
 impl CopyError {
     fn at(&self, place: &Path) -> StorageError {
         match self {
-            CopyError::Write(error) => of_io(place, error),
+            CopyError::Write(error) => StorageError::of_io(place, error),
             // What is read from is not ours, and its fault not one of the state folder.
             CopyError::Read(error) => {
                 let place = format!("what was to be read into {}", place.display());

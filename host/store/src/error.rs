@@ -1,6 +1,5 @@
 //! What can go wrong, and how the words of SQLite and of the system become ours.
 
-use std::io;
 use std::path::Path;
 
 use checkrein_contract::id::RunId;
@@ -82,25 +81,6 @@ fn list(runs: &[RunId]) -> String {
 
 /// The least free space with which a failure to open or to write is not put down to a full disk.
 const ROOM: u64 = 64 << 10;
-
-/// What a failed access to `place` is.
-pub(crate) fn of_io(place: &Path, error: &io::Error) -> StorageError {
-    let name = place.display().to_string();
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-            StorageError::Full { place: name }
-        }
-        // A file stands where a folder should be made: `AlreadyExists`.
-        io::ErrorKind::PermissionDenied
-        | io::ErrorKind::ReadOnlyFilesystem
-        | io::ErrorKind::NotADirectory
-        | io::ErrorKind::AlreadyExists => {
-            StorageError::NotWritable { place: name, detail: error.to_string() }
-        }
-        io::ErrorKind::NotFound => StorageError::Missing { place: name },
-        _ => StorageError::Other { place: name, detail: error.to_string() },
-    }
-}
 
 /// What a failed access to the database at `place` is.
 pub(crate) fn of_sqlite(place: &Path, error: &rusqlite::Error) -> StorageError {

@@ -7,7 +7,6 @@ use checkrein_contract::port::{StorageError, Tree};
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
-use crate::error::of_io;
 use crate::state::make;
 
 /// The folder `scratch/`. What is made in it carries the number of its process, so that what a
@@ -32,7 +31,7 @@ impl Scratch {
     pub(crate) fn folder(&self) -> Result<Folder, StorageError> {
         make(&self.0)?;
         let made = tempfile::Builder::new().prefix(&prefix()).tempdir_in(&self.0);
-        made.map(Folder).map_err(|error| of_io(&self.0, &error))
+        made.map(Folder).map_err(|error| StorageError::of_io(&self.0, &error))
     }
 }
 
@@ -52,9 +51,9 @@ pub(crate) fn prefix() -> String {
 
 /// Removes from `dir` what processes left that are no longer there.
 pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
-    let entries = fs::read_dir(dir).map_err(|error| of_io(dir, &error))?;
+    let entries = fs::read_dir(dir).map_err(|error| StorageError::of_io(dir, &error))?;
     for entry in entries {
-        let path = entry.map_err(|error| of_io(dir, &error))?.path();
+        let path = entry.map_err(|error| StorageError::of_io(dir, &error))?.path();
         if is_left_behind(&path) {
             // Another process may sweep at the same time: what is gone already is no fault, and
             // what cannot be removed is in nobody's way.

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::blobs::FileBlobs;
 use crate::connection;
-use crate::error::{StoreError, of_io};
+use crate::error::StoreError;
 use crate::log::EventLog;
 use crate::scratch::Scratch;
 
@@ -74,7 +74,7 @@ impl State {
     pub fn open_existing(dir: &Path) -> Result<Self, StoreError> {
         let options = Options::default();
         let database = dir.join(DATABASE);
-        let there = database.try_exists().map_err(|error| of_io(&database, &error))?;
+        let there = database.try_exists().map_err(|error| StorageError::of_io(&database, &error))?;
         if !there {
             return Err(StoreError::NoState { place: database.display().to_string() });
         }
@@ -137,7 +137,7 @@ fn make_private(dir: &Path) -> Result<(), StorageError> {
         make(parent)?;
     }
     match fs::DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(of_io(dir, &error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StorageError::of_io(dir, &error)),
         _ if dir.is_dir() => Ok(()),
         _ => Err(StorageError::NotWritable {
             place: dir.display().to_string(),
@@ -150,15 +150,15 @@ pub(crate) fn make(dir: &Path) -> Result<(), StorageError> {
     if dir.as_os_str().is_empty() {
         return Ok(());
     }
-    fs::create_dir_all(dir).map_err(|error| of_io(dir, &error))
+    fs::create_dir_all(dir).map_err(|error| StorageError::of_io(dir, &error))
 }
 
 /// Keeps the state out of version control, whatever the project ignores.
 fn ignore(dir: &Path) -> Result<(), StorageError> {
     let file = dir.join(".gitignore");
     match fs::File::create_new(&file) {
-        Ok(mut new) => new.write_all(b"*\n").map_err(|error| of_io(&file, &error)),
+        Ok(mut new) => new.write_all(b"*\n").map_err(|error| StorageError::of_io(&file, &error)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(of_io(&file, &error)),
+        Err(error) => Err(StorageError::of_io(&file, &error)),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use checkrein_contract::digest::{DEPTH_MAX, depth};
 use checkrein_contract::event::{RunStatus, Setup};
 use checkrein_contract::id::RunId;
-use checkrein_contract::port::Blobs;
+use checkrein_contract::port::{Blobs, StorageError};
 use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
 use checkrein_contract::units;
@@ -231,8 +231,7 @@ pub(super) fn write_reports(state: &State, view: &RunView) -> Result<PathBuf, Cl
 /// Writes a file below a folder, aside and renamed. A state folder may come from a stranger: a
 /// link in it is not followed, wherever it leads.
 fn write_below(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, CliError> {
-    let storage =
-        |path: &Path, error: std::io::Error| CliError::Storage(format!("{}: {error}", path.display()));
+    let storage = |path: &Path, error: std::io::Error| CliError::from(StorageError::of_io(path, &error));
     let file = dir.join(name);
     let parent = file.parent().unwrap_or(dir).to_owned();
     std::fs::create_dir_all(&parent).map_err(|error| storage(&parent, error))?;

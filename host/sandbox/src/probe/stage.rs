@@ -15,7 +15,6 @@ use crate::load::trial_setting;
 use crate::parts::{Execute, Verify};
 use crate::sandbox::Host;
 use crate::scratch::{self, Kind as For};
-use crate::storage::of_io;
 
 /// An outcome that the verification accepted, with all that is needed to ask about variants of it.
 pub(super) struct Accepted {
@@ -208,13 +207,13 @@ fn files(scratch: &Path, case: &Case) -> Result<TempDir, StorageError> {
     let folders = scratch::folder(scratch, For::Case)?;
     for (name, files) in [("in", &case.input), ("artifacts", &case.artifacts), ("work", &case.work)] {
         let root = folders.path().join(name);
-        std::fs::create_dir(&root).map_err(|error| of_io(&root, &error))?;
+        std::fs::create_dir(&root).map_err(|error| StorageError::of_io(&root, &error))?;
         for (path, text) in files {
             let path = root.join(path);
             if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent).map_err(|error| of_io(parent, &error))?;
+                std::fs::create_dir_all(parent).map_err(|error| StorageError::of_io(parent, &error))?;
             }
-            std::fs::write(&path, text).map_err(|error| of_io(&path, &error))?;
+            std::fs::write(&path, text).map_err(|error| StorageError::of_io(&path, &error))?;
         }
     }
     Ok(folders)
