@@ -255,6 +255,15 @@ pub struct FactEntry {
     pub index: u32,
 }
 
+impl FactEntry {
+    /// Whether it takes the place of another on the same subject: it is newer, and does not merely
+    /// state the same with less to stand on.
+    pub fn replaces(&self, other: &FactEntry) -> bool {
+        let weaker = self.content == other.content && self.level < other.level;
+        self.version > other.version && !weaker
+    }
+}
+
 /// The state of a criterion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CriterionState {

@@ -24,7 +24,7 @@ impl PoolView {
         let mut current = BTreeMap::<String, PoolFact>::new();
         for fact in facts {
             let newer =
-                current.get(&fact.entry.subject).is_none_or(|other| other.entry.version < fact.entry.version);
+                current.get(&fact.entry.subject).is_none_or(|other| fact.entry.replaces(&other.entry));
             if newer {
                 current.insert(fact.entry.subject.clone(), fact.clone());
             }

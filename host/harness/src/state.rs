@@ -284,7 +284,7 @@ impl State {
         let mut newest = BTreeMap::<&str, &PoolFact>::new();
         for fact in ids.map(|id| &self.facts[id]) {
             let other = newest.entry(&fact.entry.subject).or_insert(fact);
-            if other.entry.version < fact.entry.version {
+            if fact.entry.replaces(&other.entry) {
                 *other = fact;
             }
         }
@@ -503,10 +503,8 @@ impl State {
         };
         let action = crate::action::digest(&call.skill, &call.args);
         for entry in facts {
-            // The same content with less to stand on takes nothing away from what stands already.
             let before = self.current.get(&entry.subject).map(|id| &self.facts[id].entry);
-            let weaker = before.is_some_and(|fact| fact.content == entry.content && fact.level > entry.level);
-            if !weaker {
+            if before.is_none_or(|before| entry.replaces(before)) {
                 self.current.insert(entry.subject.clone(), entry.id.clone());
             }
             self.facts.insert(entry.id.clone(), PoolFact { entry: entry.clone(), call: id.clone(), outcome });

@@ -50,6 +50,8 @@ fn show_number(number: &Number, format: Format) -> String {
         Format::Count => whole(number, 0),
         Format::Digits(_) if float == 0.0 => "0".to_owned(),
         Format::Digits(places) => digits(float, places),
+        // A share that is too large to be one is shown as it is.
+        Format::Percent(_) if !(float * 100.0).is_finite() => digits(float, DIGITS),
         Format::Percent(decimals) => format!("{:.decimals$} %", float * 100.0),
     }
 }
@@ -122,6 +124,7 @@ mod tests {
             (json!(1.5e300), Format::Plain, "1.500 × 10³⁰⁰"),
             (json!(0.0), Format::Digits(3), "0"),
             (json!(0.4267), Format::Percent(1), "42.7 %"),
+            (json!(1e308), Format::Percent(1), "1.000 × 10³⁰⁸"),
             (json!(2.573136989), Format::Exact, "2.573136989"),
             (json!(true), Format::Plain, "yes"),
             (json!([1, 2]), Format::Plain, "[1,2]"),

@@ -177,7 +177,7 @@ fn what_came_next(subgoal: &SubgoalView, failed: &CallView) -> String {
 pub fn how_to_check(view: &RunView) -> String {
     let mut out = "## How this can be checked\n\n".to_owned();
     out.push_str(
-        "Every number above was computed by a sandboxed skill, checked by those who stand in its footnote, ",
+        "Every number above with a footnote was computed by a sandboxed skill, checked by those who stand in its footnote, ",
     );
     out.push_str("and recorded in a log of events in which each carries the digest of the one before. This reads all of it again:\n\n");
     out.push_str(&format!(

@@ -238,15 +238,19 @@ pub struct ReadFile {
 }
 
 impl RunView {
-    /// The current fact on a subject: the newest version.
+    /// The current fact on a subject: the newest, unless it merely restates one with more to stand on.
     pub fn fact(&self, subject: &str) -> Option<&FactView> {
-        let newest = self.by_subject.get(subject)?.last()?;
-        self.facts.get(*newest)
+        self.current(self.by_subject.get(subject)?)
     }
 
     /// The current facts, in the order of subjects.
     pub fn current_facts(&self) -> impl Iterator<Item = &FactView> {
-        self.by_subject.values().filter_map(|versions| self.facts.get(*versions.last()?))
+        self.by_subject.values().filter_map(|versions| self.current(versions))
+    }
+
+    fn current(&self, versions: &[usize]) -> Option<&FactView> {
+        let facts = versions.iter().filter_map(|at| self.facts.get(*at));
+        facts.reduce(|before, fact| if fact.entry.replaces(&before.entry) { fact } else { before })
     }
 
     /// Whether the report counts this fact: its level is the task's, or higher.

@@ -20,12 +20,19 @@ fn object(value: serde_json::Value) -> serde_json::Map<String, serde_json::Value
 
 #[test]
 fn restating_a_fact_with_less_to_stand_on_takes_nothing_from_it() {
-    let mut setup = with_verifier(setup(vec![subgoal("one"), subgoal("two")]));
+    let mut last = subgoal("three");
+    // Only independent facts count for it, and it reads the restated one.
+    last.level = Level::Independent;
+    last.after = vec!["two".into()];
+    last.args = object(json!({ "x": { "$fact": "s/a", "pointer": "/n" } }));
+    let mut setup = with_verifier(setup(vec![subgoal("one"), subgoal("two"), last]));
     setup.bindings[0].on = vec!["skill".to_owned()];
     setup.skills.push(card("weak", Kind::Skill));
     setup.task.stages[0].subgoals[0].skill = Some("skill".to_owned());
     setup.task.stages[0].subgoals[1].skill = Some("weak".to_owned());
     setup.task.stages[0].subgoals[1].after = vec!["one".into()];
+    setup.task.stages[0].subgoals[2].skill = Some("weak".to_owned());
+    setup.task.stages[0].subgoals[2].evidence.clear();
     let mut script = good();
     script.verify.get_mut().unwrap().insert(component("weak"), VecDeque::from([checks(&["s/a"])]));
     let ended = run(&Arc::new(script), setup);
