@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use checkrein_contract::event::{Binding, ComponentCard};
+use checkrein_contract::grant::Granted;
 use checkrein_contract::id::{covers, overlap};
 use checkrein_contract::limits::Limits;
 use checkrein_contract::manifest::Kind;
@@ -177,6 +178,8 @@ fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<C
         limits: limits(config, grant, loaded),
         facts,
         settings: grant.settings.clone(),
+        granted: Granted::default(),
+        effects: manifest.effects,
         max_score: grant.max_score,
         manifest: manifest.clone(),
     })

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::port::BoxFuture;
 use checkrein_harness::driver::Clock;
-use checkrein_sandbox::{Places, Sandbox, SandboxError};
+use checkrein_sandbox::{Options, Places, Sandbox, SandboxError};
 use checkrein_store::{State, StoreError};
 use rand::RngExt;
 
@@ -79,7 +79,7 @@ pub async fn sandbox(state: &State) -> Result<Sandbox, CliError> {
 /// If it cannot be set up.
 pub fn untried_sandbox(state: &State) -> Result<Sandbox, CliError> {
     let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
-    Ok(Sandbox::new(places, Arc::new(state.blobs()))?)
+    Ok(Sandbox::new(Options::new(places), Arc::new(state.blobs()))?)
 }
 
 impl From<SandboxError> for CliError {

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::digest::Digest;
+use crate::grant::Granted;
 use crate::id::{CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
 use crate::interface::{Check, Failure, Finding, Level, LimitHit, Remedy};
 use crate::limits::{Limits, Used};
-use crate::manifest::Manifest;
+use crate::manifest::{Effects, Manifest};
 use crate::problem::Problem;
+use crate::record::Record;
 use crate::task::Task;
 
 /// A component that a run may use, as it was when the run started.
@@ -25,6 +27,12 @@ pub struct ComponentCard {
     pub facts: Vec<String>,
     /// The operator's settings.
     pub settings: Value,
+    /// What it may reach: asked for and granted, both.
+    #[serde(default)]
+    pub granted: Granted,
+    /// What a call changes outside: the stronger of what its manifest says and what its grants
+    /// allow, unless the operator says that it is idempotent.
+    pub effects: Effects,
     /// The largest score that its trigger may give.
     pub max_score: u8,
 }
@@ -456,6 +464,9 @@ pub enum Event {
         ended: Ended,
         /// The digest of its log, if it wrote any.
         log: Option<Digest>,
+        /// What it did at its walls.
+        #[serde(default, skip_serializing_if = "Record::is_empty")]
+        record: Record,
     },
     /// What the call used is charged, the rest given back.
     BudgetSettled {
@@ -474,6 +485,9 @@ pub enum Event {
         judgement: Judgement,
         /// What judging used.
         used: Used,
+        /// What it did at its walls.
+        #[serde(default, skip_serializing_if = "Record::is_empty")]
+        record: Record,
     },
     /// The submission was let through: here, and only here, facts are made.
     OutcomeAccepted {
@@ -594,8 +608,9 @@ impl Event {
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
             Event::RunStarted { setup } => setup.task.inputs.iter().map(|input| input.digest).collect(),
-            Event::CallEnded { ended, log, .. } => {
-                let mut blobs: Vec<Digest> = log.iter().copied().collect();
+            Event::VerdictGiven { record, .. } => record.blobs().collect(),
+            Event::CallEnded { ended, log, record, .. } => {
+                let mut blobs: Vec<Digest> = log.iter().copied().chain(record.blobs()).collect();
                 if let Ended::Outcome { outcome, artifacts, .. } = ended {
                     blobs.push(*outcome);
                     blobs.extend(artifacts.iter().map(|artifact| artifact.digest));

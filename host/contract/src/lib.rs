@@ -11,6 +11,7 @@
 //! * [`problem`]: the one shape for what is wrong ([`problem::Problem`]), and for what stops a
 //!   start ([`problem::Fault`]).
 //! * [`limits`]: every limit of a call, its key, its default.
+//! * [`network`], [`grant`]: what a component may reach; [`record`]: what it did there.
 //! * [`document`]: a TOML reader that reports all mistakes at once.
 //! * [`manifest`], [`cases`], [`section`]: what a component carries with it.
 //! * [`task`]: what a user asks for.
@@ -21,12 +22,15 @@ pub mod cases;
 pub mod digest;
 pub mod document;
 pub mod event;
+pub mod grant;
 pub mod id;
 pub mod interface;
 pub mod limits;
 pub mod manifest;
+pub mod network;
 pub mod port;
 pub mod problem;
+pub mod record;
 pub mod section;
 pub mod task;
 pub mod units;

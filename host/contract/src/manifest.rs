@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Section};
+use crate::grant::{Clock, Folder, SecretHeader};
 use crate::id::{is_segment, is_subject_pattern};
 use crate::limits::{LimitChanges, LimitKey};
+use crate::network::{Rule, Target};
 use crate::problem::Faults;
 
 /// The `schema` that a manifest of this version states.
@@ -59,8 +61,14 @@ impl Effects {
 /// What a component asks for. It gets what is also granted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capabilities {
-    /// Network rules.
-    pub network: Vec<String>,
+    /// Where its requests go.
+    pub network: Vec<Rule>,
+    /// Folders of the host.
+    pub files: Vec<Folder>,
+    /// Headers that the host sets with a secret of the operator.
+    pub secrets: Vec<SecretHeader>,
+    /// The clock it wants to see.
+    pub clock: Clock,
     /// Other limits than the default ones.
     pub limits: LimitChanges,
 }
@@ -191,10 +199,106 @@ fn read_skill(root: &Section<'_>, manifest: &mut Manifest) {
 }
 
 fn read_capabilities(section: Section<'_>) -> Capabilities {
-    let network = section.get("network").unwrap_or_default();
+    let network = read_rules(&section);
+    let files = read_folders(&section);
+    let secrets = section.sections("secrets").into_iter().filter_map(read_secret_header).collect();
+    let clock = read_clock(&section);
     let limits = section.section("limits").map(read_limits).unwrap_or_default();
     section.close();
-    Capabilities { network, limits }
+    Capabilities { network, files, secrets, clock, limits }
+}
+
+/// Reads `network = ["GET https://api.example.org/*"]`, of a manifest or a grant.
+pub fn read_rules(section: &Section<'_>) -> Vec<Rule> {
+    let texts: Vec<String> = section.get("network").unwrap_or_default();
+    let mut rules = Vec::new();
+    for text in texts {
+        match Rule::parse(&text) {
+            Ok(rule) => rules.push(rule),
+            Err(fault) => section.fault("network", &fault.expected, &fault.found, &fault.mend),
+        }
+    }
+    rules
+}
+
+/// Reads `files = ["ro /data/ref"]`, of a manifest or a grant.
+pub fn read_folders(section: &Section<'_>) -> Vec<Folder> {
+    let texts: Vec<String> = section.get("files").unwrap_or_default();
+    let mut folders = Vec::new();
+    for text in texts {
+        match Folder::parse(&text) {
+            Ok(folder) => folders.push(folder),
+            Err(why) => {
+                section.fault("files", "\"ro /folder\" or \"rw /folder\"", &format!("{text:?}: {why}"), "")
+            }
+        }
+    }
+    folders
+}
+
+/// Reads `clock = "real"`, of a manifest or a grant.
+pub fn read_clock(section: &Section<'_>) -> Clock {
+    let clock = section.parsed("clock", "\"virtual\" or \"real\"", |word| match word {
+        "virtual" => Some(Clock::Virtual),
+        "real" => Some(Clock::Real),
+        _ => None,
+    });
+    clock.unwrap_or_default()
+}
+
+/// Reads host and header of a `secrets` entry, of a manifest or a grant; the section stays open.
+pub fn read_secret_at(section: &Section<'_>) -> Option<SecretHeader> {
+    let host = section.need::<String>("host");
+    let header = section.need::<String>("header");
+    let (host, header) = (host?, header?.to_ascii_lowercase());
+    let named = Target::parse(&format!("https://{host}/"));
+    let whole = named.as_ref().is_ok_and(|target| target.path == "/" && target.port == 443);
+    if !whole || host.contains(['/', '?', '#', ':', '*']) {
+        section.fault(
+            "host",
+            "the name of one host",
+            &format!("{host:?}"),
+            "a secret is set for one host alone",
+        );
+    }
+    if header.is_empty()
+        || !header.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        || is_reserved(&header)
+    {
+        section.fault(
+            "header",
+            "a header that a request may carry",
+            &format!("{header:?}"),
+            "such as \"authorization\"",
+        );
+    }
+    Some(SecretHeader { host: named.ok()?.host.to_string(), header })
+}
+
+fn read_secret_header(section: Section<'_>) -> Option<SecretHeader> {
+    let at = read_secret_at(&section);
+    section.close();
+    at
+}
+
+/// Headers that belong to the connection or the host, and that neither a guest nor a secret sets.
+pub fn is_reserved(header: &str) -> bool {
+    matches!(
+        header.to_ascii_lowercase().as_str(),
+        "host"
+            | "connection"
+            | "content-length"
+            | "expect"
+            | "keep-alive"
+            | "proxy-authenticate"
+            | "proxy-authorization"
+            | "proxy-connection"
+            | "http2-settings"
+            | "te"
+            | "trailer"
+            | "transfer-encoding"
+            | "upgrade"
+    )
 }
 
 /// Reads a table of limits, `memory = "256 MiB"`.

@@ -8,12 +8,14 @@ use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::event::{Event, Logged, StoredArtifact};
+use crate::grant::Granted;
 use crate::id::{RunId, Timestamp};
 use crate::interface::{
     Advice, Assessment, Call, Fact, Failure, LimitHit, Mishap, Outcome, Subgoal, Submission, Verdict,
 };
 use crate::limits::{Limits, Used};
 use crate::problem::Problem;
+use crate::record::Record;
 
 /// A future that can be sent to another thread.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -31,6 +33,8 @@ pub struct Setting {
     pub artifacts: Option<PathBuf>,
     /// What a verification sees at `/work`, read-only. An executor's `/work` is made for it.
     pub work: Option<PathBuf>,
+    /// What it may reach beyond that.
+    pub granted: Granted,
     /// The facts that it can read.
     pub facts: Arc<dyn FactSource>,
     /// Who is told of its log lines and progress.
@@ -50,6 +54,8 @@ pub struct Ran<T> {
     pub used: Used,
     /// Log lines, stdout and stderr in the order they came, cut at the limit `log`.
     pub log: String,
+    /// What it did at its walls.
+    pub record: Record,
 }
 
 /// How an invocation ended.

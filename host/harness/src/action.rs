@@ -207,9 +207,9 @@ type Hold<'h> = dyn FnMut(&str, String, Value, Value, Option<String>) + 'h;
 
 fn check_mode(state: &State, card: &ComponentCard, hold: &mut Hold<'_>) {
     let read_only = state.setup.as_ref().is_some_and(|setup| setup.task.mode == Mode::ReadOnly);
-    if read_only && card.manifest.effects != Effects::None {
+    if read_only && card.effects != Effects::None {
         let message = format!("`{}` has effects, and the task is read-only", card.name());
-        hold("mode", message, json!("none"), json!(card.manifest.effects), None);
+        hold("mode", message, json!("none"), json!(card.effects), None);
     }
 }
 

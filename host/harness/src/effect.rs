@@ -6,6 +6,7 @@ use checkrein_contract::id::{CallId, FactId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::Used;
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::Record;
 use serde_json::{Map, Value};
 
 /// Something that happened outside.
@@ -48,6 +49,8 @@ pub enum Input {
         used: Used,
         /// Its log, if it wrote any.
         log: Option<Digest>,
+        /// What it did at its walls.
+        record: Record,
     },
     /// A judge has spoken.
     Judged {
@@ -59,6 +62,8 @@ pub enum Input {
         judgement: Judgement,
         /// What judging used.
         used: Used,
+        /// What it did at its walls.
+        record: Record,
     },
     /// The criteria were evaluated.
     Evaluated {

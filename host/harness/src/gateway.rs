@@ -25,9 +25,8 @@ pub const TRIES: u32 = 2;
 pub fn judges(state: &State, call: &CallState) -> Vec<Judge> {
     let mut judges = vec![Judge::Own { name: call.skill.clone(), component: call.component }];
     let bound = bound(state, call);
-    let needs_network = |judge: &&Judge| {
-        state.verifier(judge.name()).is_some_and(|card| !card.manifest.capabilities.network.is_empty())
-    };
+    let needs_network =
+        |judge: &&Judge| state.verifier(judge.name()).is_some_and(|card| !card.granted.network.is_empty());
     let (with, without): (Vec<&Judge>, Vec<&Judge>) = bound.iter().partition(needs_network);
     judges.extend(without.into_iter().chain(with).cloned());
     judges
@@ -135,7 +134,8 @@ fn check_subjects(state: &State, call: &CallState, drafts: &[Draft], findings: &
     }
 }
 
-/// Every source is an input, an artifact in scope, or a fact in scope.
+/// Every source is an input, an artifact in scope, a fact in scope, or a URL that this very call
+/// was answered from.
 fn check_sources(state: &State, call: &CallState, drafts: &[Draft], findings: &mut Vec<Finding>) {
     let goal = state.subgoal(&call.subgoal);
     let artifacts = state.artifacts_in_scope(goal);
@@ -146,6 +146,7 @@ fn check_sources(state: &State, call: &CallState, drafts: &[Draft], findings: &m
         source.strip_prefix("/in/").is_some_and(|file| inputs.contains(file))
             || source.strip_prefix("/artifacts/").is_some_and(|path| artifacts.contains_key(path))
             || scope.contains(source)
+            || call.record.fetched(source)
     };
     for (index, draft) in drafts.iter().enumerate().filter(|(_, draft)| !resolves(&draft.source)) {
         let message = format!("the source of `{}` does not resolve", draft.subject);

@@ -13,6 +13,7 @@ use checkrein_contract::event::{Closing, RunStatus};
 use checkrein_contract::id::{CallId, FactId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::Used;
+use checkrein_contract::record::Record;
 use checkrein_contract::task::{Stage, SubgoalSpec};
 use serde_json::{Map, Value};
 
@@ -106,6 +107,8 @@ pub struct CallState {
     pub wall_ms: u64,
     /// How it ended.
     pub ended: Option<Ended>,
+    /// What it did at its walls.
+    pub record: Record,
     /// The verdicts on its submission, in order.
     pub verdicts: Vec<(Judge, Judgement)>,
     /// Whether its submission was let through.
@@ -137,6 +140,7 @@ impl CallState {
             fuel: 0,
             wall_ms: 0,
             ended: None,
+            record: Record::default(),
             verdicts: Vec::new(),
             accepted: false,
             facts: Vec::new(),
@@ -379,7 +383,10 @@ impl State {
                 self.intend(call, state);
             }
             Event::BudgetReserved { call, fuel, wall_ms } => self.reserve(call, *fuel, *wall_ms),
-            Event::CallEnded { call, ended, .. } => self.end_call(call, ended),
+            Event::CallEnded { call, ended, record, .. } => {
+                self.call_mut(call).record = record.clone();
+                self.end_call(call, ended);
+            }
             Event::BudgetSettled { call, used } => self.settle(call, used),
             Event::VerdictGiven { call, judge, judgement, .. } => {
                 self.call_mut(call).verdicts.push((judge.clone(), judgement.clone()));

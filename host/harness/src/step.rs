@@ -8,6 +8,7 @@ use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
 use checkrein_contract::interface::{Finding, Level, Remedy};
 use checkrein_contract::limits::{LimitKey, Used};
 use checkrein_contract::manifest::Effects;
+use checkrein_contract::record::Record;
 use checkrein_contract::task::{Budget, REFUSALS_MAX};
 use serde_json::{Map, Value, json};
 
@@ -61,16 +62,22 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
         Input::Proposed { subgoal, action } if is_planning(&state.subgoal(subgoal).phase) => {
             vec![Event::ActionProposed { subgoal: subgoal.clone(), action: action.clone() }]
         }
-        Input::Executed { call, ended, used, log }
+        Input::Executed { call, ended, used, log, record }
             if *phase_of(state, call) == Phase::Calling(call.clone()) =>
         {
-            executed(call, ended, used, *log)
+            executed(call, ended, used, *log, record)
         }
-        Input::Judged { call, judge, judgement, used }
+        Input::Judged { call, judge, judgement, used, record }
             if *phase_of(state, call) == Phase::Verifying(call.clone())
                 && next_judge(state, &state.calls[call]).as_ref() == Some(judge) =>
         {
-            vec![verdict(call, judge.clone(), judgement.clone(), *used)]
+            vec![Event::VerdictGiven {
+                call: call.clone(),
+                judge: judge.clone(),
+                judgement: judgement.clone(),
+                used: *used,
+                record: record.clone(),
+            }]
         }
         Input::Evaluated { subgoal, criteria } if state.subgoal(subgoal).phase == Phase::Evaluating => {
             let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
@@ -134,7 +141,7 @@ fn close(subgoal: &SubgoalId, closing: Closing) -> Event {
 }
 
 fn verdict(call: &CallId, judge: Judge, judgement: Judgement, used: Used) -> Event {
-    Event::VerdictGiven { call: call.clone(), judge, judgement, used }
+    Event::VerdictGiven { call: call.clone(), judge, judgement, used, record: Record::default() }
 }
 
 fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[Assessed]) -> Closing {
@@ -148,9 +155,9 @@ fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[Assessed]) -> Closin
     Closing::NoSkill { detail }
 }
 
-fn executed(call: &CallId, ended: &Ended, used: &Used, log: Option<Digest>) -> Vec<Event> {
+fn executed(call: &CallId, ended: &Ended, used: &Used, log: Option<Digest>, record: &Record) -> Vec<Event> {
     vec![
-        Event::CallEnded { call: call.clone(), ended: ended.clone(), log },
+        Event::CallEnded { call: call.clone(), ended: ended.clone(), log, record: record.clone() },
         Event::BudgetSettled { call: call.clone(), used: *used },
     ]
 }
@@ -257,7 +264,7 @@ fn intend(
     args: Map<String, Value>,
 ) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
-    if card.manifest.effects == Effects::Irreversible {
+    if card.effects == Effects::Irreversible {
         let question =
             format!("may `{skill}` be called with {}? It cannot be taken back", Value::Object(args));
         return ask(id, question);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use checkrein_contract::Digest;
 use checkrein_contract::event::{Binding, ComponentCard, Event, Logged, RunStatus, Setup};
+use checkrein_contract::grant::Granted;
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::interface::{
     Advice, Assessment, Call, Check, DraftFact, Failure, FailureKind, Finding, Level, Mishap, Outcome,
@@ -17,6 +18,7 @@ use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
 use checkrein_contract::port::{
     Blobs, BoxFuture, End, Execution, Guests, Log, Ran, Setting, StorageError, Tree,
 };
+use checkrein_contract::record::Record;
 use checkrein_contract::task::{Budget, Criterion, InputFile, Mode, ReportSpec, Stage, SubgoalSpec, Task};
 use serde_json::{Map, Value, json};
 
@@ -46,7 +48,7 @@ fn next<T: Clone>(script: &mut VecDeque<End<T>>) -> End<T> {
 }
 
 fn ran<T>(end: End<T>) -> Ran<T> {
-    Ran { end, used: Used { fuel: 10, ..Used::default() }, log: String::new() }
+    Ran { end, used: Used { fuel: 10, ..Used::default() }, log: String::new(), record: Record::default() }
 }
 
 impl Guests for Scripted {
@@ -178,6 +180,8 @@ pub(crate) fn card(name: &str, kind: Kind) -> ComponentCard {
         limits: Limits::default(),
         facts: vec!["s/*".to_owned()],
         settings: json!({}),
+        granted: Granted::default(),
+        effects: Effects::None,
         max_score: 100,
     }
 }

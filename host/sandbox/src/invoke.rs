@@ -7,6 +7,7 @@ use std::time::Duration;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
+use checkrein_contract::record::Record;
 use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
@@ -20,7 +21,9 @@ use crate::ending::{Bad, classify};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
+use crate::net::Closed;
 use crate::parts::{Execute, Part, Reach};
+use crate::recorder::Recorder;
 use crate::sandbox::Host;
 use crate::state::{Counter, State};
 use crate::wasi::{Folders, context};
@@ -62,12 +65,12 @@ pub(crate) async fn execute(
 
 /// A result for a call that the host could not run.
 pub(crate) fn faulted<T>(why: impl Into<String>) -> Ran<T> {
-    Ran { end: End::Fault(why.into()), used: Used::default(), log: String::new() }
+    Ran { end: End::Fault(why.into()), used: Used::default(), log: String::new(), record: Record::default() }
 }
 
 /// A result for a call for which the disk failed.
 fn unstored<T>(error: StorageError) -> Ran<T> {
-    Ran { end: End::Storage(error), used: Used::default(), log: String::new() }
+    Ran { end: End::Storage(error), used: Used::default(), log: String::new(), record: Record::default() }
 }
 
 /// Waits for a place: first the component's own, so that those who wait for it hold none of all.
@@ -116,7 +119,8 @@ async fn enter<P: Part>(
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    Ran { end, used, log: log.text() }
+    let record = store.data().recorder.take();
+    Ran { end, used, log: log.text(), record }
 }
 
 fn refused<T>(refused: Refused) -> End<T> {
@@ -139,6 +143,7 @@ fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Re
         };
     }
     let limits = &setting.limits;
+    let recorder = Recorder::default();
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
@@ -147,6 +152,8 @@ fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Re
         clock: SleptClock::default(),
         limiter: Limiter::new(limits),
         log: log.clone(),
+        gate: Arc::new(Closed(recorder.clone())),
+        recorder,
         facts: if P::REACH == Reach::Nothing { Arc::new(NoFacts) } else { Arc::clone(&setting.facts) },
         observer: Arc::clone(&setting.observer),
         host_calls: Counter::new(LimitKey::HostCalls, limits),
@@ -206,7 +213,7 @@ async fn collect(
     ran: Ran<Result<Outcome, Failure>>,
     work: TempDir,
 ) -> Ran<Execution> {
-    let Ran { end, used, log } = ran;
+    let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
     let stored = tokio::task::spawn_blocking(move || {
         let end = match end {
@@ -230,7 +237,7 @@ async fn collect(
     });
     let end =
         stored.await.unwrap_or_else(|error| End::Fault(format!("storing the artifacts failed: {error}")));
-    Ran { end, used, log }
+    Ran { end, used, log, record }
 }
 
 #[cfg(test)]

@@ -12,8 +12,10 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `recorder`: what a guest tried at the walls.
 //! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
+//! * `net`: the one way out, its rules, redirects, limits and secrets.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * `self_test`: the limits are tried before anything else runs.
@@ -33,8 +35,10 @@ mod load;
 mod logbook;
 mod meter;
 pub mod mutate;
+mod net;
 mod parts;
 pub mod probe;
+mod recorder;
 mod sandbox;
 mod scratch;
 mod self_test;
@@ -49,7 +53,8 @@ mod testing;
 
 pub use engine::EngineError;
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
-pub use sandbox::{Places, Sandbox, SandboxError};
+pub use net::{Resolver, Secrets, SystemResolver};
+pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};
 
 /// The version of the engine. Fuel depends on it, so each call is logged with it.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use checkrein_contract::cases::{self, Case};
 use checkrein_contract::digest::Digest;
+use checkrein_contract::grant::Granted;
 use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::Subgoal;
 use checkrein_contract::limits::Limits;
@@ -383,6 +384,7 @@ pub(crate) fn trial_setting(component: Digest, limits: Limits) -> Setting {
         input: None,
         artifacts: None,
         work: None,
+        granted: Granted::default(),
         facts: Arc::new(NoFacts),
         observer: Arc::new(NoObserver),
         clock: Timestamp(0),

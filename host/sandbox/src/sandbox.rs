@@ -24,6 +24,7 @@ use crate::cache::Cache;
 use crate::component::Component;
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::invoke::{execute, faulted, run};
+use crate::net::{Network, Resolver, Secrets, SystemResolver};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::scratch::sweep;
 use crate::state::State;
@@ -35,6 +36,43 @@ pub struct Places {
     pub cache: PathBuf,
     /// The `/work` of running executors.
     pub scratch: PathBuf,
+}
+
+/// Processes of this host that do what must not be done in it.
+#[derive(Clone, Debug)]
+pub struct Workers {
+    /// The binary: called as `PROGRAM worker compile` and `PROGRAM worker verify`.
+    pub program: PathBuf,
+    /// Whether verifications run there too, and not only the compiler.
+    pub verify: bool,
+}
+
+/// What a sandbox is made from.
+#[derive(Clone)]
+pub struct Options {
+    /// Where it keeps what it makes.
+    pub places: Places,
+    /// The secrets that requests can carry.
+    pub secrets: Secrets,
+    /// How names become addresses.
+    pub resolver: Arc<dyn Resolver>,
+    /// Certificates, in DER, that are trusted besides the system's.
+    pub roots: Vec<Vec<u8>>,
+    /// The processes for compiling and verification; `None` does both in this one.
+    pub workers: Option<Workers>,
+}
+
+impl Options {
+    /// No secrets, the system's resolver and certificates, no other process.
+    pub fn new(places: Places) -> Self {
+        Options {
+            places,
+            secrets: Secrets::default(),
+            resolver: Arc::new(SystemResolver),
+            roots: Vec::new(),
+            workers: None,
+        }
+    }
 }
 
 /// Why there is no sandbox.
@@ -68,6 +106,8 @@ pub(crate) struct Host {
     pub(crate) cache: Cache,
     pub(crate) scratch: PathBuf,
     pub(crate) blobs: Arc<dyn Blobs>,
+    pub(crate) network: Network,
+    pub(crate) workers: Option<Workers>,
     /// Calls at once, of all components.
     pub(crate) places: Semaphore,
     allocation: String,
@@ -83,7 +123,8 @@ impl Sandbox {
     /// # Errors
     ///
     /// If wasmtime cannot run on this machine, or a folder cannot be used.
-    pub fn new(places: Places, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
+    pub fn new(options: Options, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
+        let Options { places, secrets, resolver, roots, workers } = options;
         let (engine, allocation) = crate::engine::build()?;
         let mut linker = Linker::new(&engine);
         crate::imports::add_to_linker(&mut linker)
@@ -98,6 +139,8 @@ impl Sandbox {
             cache,
             scratch: places.scratch,
             blobs,
+            network: Network { resolver, secrets: Arc::new(secrets), roots },
+            workers,
             places: Semaphore::new(CALLS_AT_ONCE as usize),
             allocation,
             components: RwLock::default(),

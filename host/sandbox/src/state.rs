@@ -10,6 +10,8 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use crate::clock::{ClockView, SleptClock};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
+use crate::net::Gate;
+use crate::recorder::Recorder;
 use crate::stop::Stop;
 
 /// The data of one call's store.
@@ -19,6 +21,8 @@ pub(crate) struct State {
     pub(crate) clock: SleptClock,
     pub(crate) limiter: Limiter,
     pub(crate) log: LogBook,
+    pub(crate) recorder: Recorder,
+    pub(crate) gate: Arc<dyn Gate>,
     pub(crate) facts: Arc<dyn FactSource>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) host_calls: Counter,

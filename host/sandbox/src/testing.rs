@@ -15,7 +15,7 @@ use checkrein_contract::section;
 use tempfile::TempDir;
 
 use crate::load::trial_setting;
-use crate::{Places, Sandbox};
+use crate::{Options, Places, Sandbox};
 
 mod guest;
 
@@ -34,13 +34,13 @@ pub(crate) fn sandbox() -> (Sandbox, TempDir) {
 
 /// A sandbox with the cache that `folder` may already hold.
 pub(crate) fn sandbox_in(folder: &TempDir) -> Sandbox {
-    Sandbox::new(places_in(folder), Arc::new(MemoryBlobs::default())).unwrap()
+    Sandbox::new(Options::new(places_in(folder)), Arc::new(MemoryBlobs::default())).unwrap()
 }
 
 /// A sandbox whose blobs have no space left.
 pub(crate) fn sandbox_on_a_full_disk() -> (Sandbox, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    (Sandbox::new(places_in(&folder), Arc::new(FullBlobs)).unwrap(), folder)
+    (Sandbox::new(Options::new(places_in(&folder)), Arc::new(FullBlobs)).unwrap(), folder)
 }
 
 pub(crate) fn places_in(folder: &TempDir) -> Places {

@@ -7,6 +7,7 @@ use checkrein_contract::Digest;
 use checkrein_contract::event::{Ended, Event, RunStatus, StoredArtifact};
 use checkrein_contract::id::{CallId, RunId, StageId, Timestamp};
 use checkrein_contract::port::{Blobs, Log, StorageError};
+use checkrein_contract::record::Record;
 use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -44,7 +45,12 @@ fn filled(state: &State) -> Digest {
     let ended = Ended::Outcome { outcome, drafts: Vec::new(), artifacts: vec![artifact] };
     let mut log = state.log(&run()).unwrap();
     log.append(&run(), Timestamp(1), &[stage("a"), stage("b"), stage("c")]).unwrap();
-    log.append(&run(), Timestamp(2), &[Event::CallEnded { call, ended, log: None }, stage("d")]).unwrap();
+    log.append(
+        &run(),
+        Timestamp(2),
+        &[Event::CallEnded { call, ended, log: None, record: Record::default() }, stage("d")],
+    )
+    .unwrap();
     let end = Event::RunEnded { status: RunStatus::Done, reason: "done".to_owned() };
     log.append(&run(), Timestamp(3), &[end]).unwrap();
     log.head()

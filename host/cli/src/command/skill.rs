@@ -119,7 +119,10 @@ fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
     output::line(&format!("facts        {}", list(&manifest.facts)));
     output::line(&format!("evidence     {}", list(&manifest.evidence)));
     output::line(&format!("terms        {}", list(&manifest.terms)));
-    output::line(&format!("network      {}", list(&manifest.capabilities.network)));
+    output::line(&format!(
+        "network      {}",
+        list(&manifest.capabilities.network.iter().map(ToString::to_string).collect::<Vec<_>>())
+    ));
     let limits: Vec<String> = manifest
         .capabilities
         .limits

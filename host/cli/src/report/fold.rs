@@ -177,13 +177,13 @@ impl Fold<'_> {
 
     fn apply_to_call(&mut self, event: &Event) -> Result<()> {
         match event {
-            Event::CallEnded { call, ended, log } => {
+            Event::CallEnded { call, ended, log, .. } => {
                 let view = self.call(call)?;
                 view.ended = Some(ended.clone());
                 view.log = *log;
             }
             Event::BudgetSettled { call, used } => self.call(call)?.used = Some(*used),
-            Event::VerdictGiven { call, judge, judgement, used } => {
+            Event::VerdictGiven { call, judge, judgement, used, .. } => {
                 let verdict = VerdictView { judge: judge.clone(), judgement: judgement.clone(), used: *used };
                 self.call(call)?.verdicts.push(verdict);
             }

@@ -9,6 +9,7 @@ use checkrein_contract::event::{
     Binding, Closing, ComponentCard, CriterionState, Draft, Ended, Event, FactEntry, Judge, Judgement,
     Logged, RunStatus, Setup, StoredArtifact, chain,
 };
+use checkrein_contract::grant::Granted;
 use checkrein_contract::id::{CallId, FactId, RunId, SubgoalId, Timestamp};
 use checkrein_contract::interface::{
     Artifact, Check, DraftFact, Failure, FailureKind, Level, Outcome, Remedy,
@@ -16,6 +17,7 @@ use checkrein_contract::interface::{
 use checkrein_contract::limits::{Limits, Used};
 use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
 use checkrein_contract::port::{Blobs, StorageError, Tree};
+use checkrein_contract::record::Record;
 use checkrein_contract::task::{Budget, Criterion, InputFile, Mode, ReportSpec, Stage, SubgoalSpec, Task};
 use serde_json::{Map, Value, json};
 
@@ -143,7 +145,12 @@ impl Sample {
                 json!({"counts": "/in/pasilla_gene_counts.tsv"}),
                 1,
             ),
-            Event::CallEnded { call: call.clone(), ended: Ended::Failed { failure }, log: None },
+            Event::CallEnded {
+                call: call.clone(),
+                ended: Ended::Failed { failure },
+                log: None,
+                record: Record::default(),
+            },
             Event::BudgetSettled { call: call.clone(), used: used() },
             Event::RemedyGiven {
                 call,
@@ -203,7 +210,7 @@ impl Sample {
                 json!({"counts": source, "annotation": "/in/samples.csv", "suffix": "fb"}),
                 2,
             ),
-            Event::CallEnded { call: call.clone(), ended, log: None },
+            Event::CallEnded { call: call.clone(), ended, log: None, record: Record::default() },
             Event::BudgetSettled { call: call.clone(), used: used() },
         ];
         events.extend(self.verdicts(&call, about));
@@ -230,6 +237,7 @@ impl Sample {
                 findings: Vec::new(),
             },
             used: used(),
+            record: Record::default(),
         };
         vec![
             verdict(Judge::Gateway, "sources-resolve", ""),
@@ -316,6 +324,8 @@ fn card(name: &str, kind: Kind, component: &str) -> ComponentCard {
         limits: Limits::default(),
         facts: vec!["de/*".to_owned()],
         settings: json!({}),
+        granted: Granted::default(),
+        effects: Effects::None,
         max_score: 100,
     }
 }

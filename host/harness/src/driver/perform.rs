@@ -122,7 +122,7 @@ impl Context<'_> {
             facts.whole()?;
             let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
             let ended = ended(&name, ran.end, &ran.log, |bytes| blobs.put(bytes))?;
-            Ok(Input::Executed { call: id, ended, used: ran.used, log })
+            Ok(Input::Executed { call: id, ended, used: ran.used, log, record: ran.record })
         }))
     }
 
@@ -154,8 +154,8 @@ impl Context<'_> {
             let ran = guests.verify(setting, submission).await;
             drop((input, artifacts, work));
             facts.whole()?;
-            let used = ran.used;
-            Ok(Input::Judged { call: id, judgement: judgement(&judge, ran)?, judge, used })
+            let (used, record) = (ran.used, ran.record.clone());
+            Ok(Input::Judged { call: id, judgement: judgement(&judge, ran)?, judge, used, record })
         }))
     }
 
@@ -231,6 +231,7 @@ impl Context<'_> {
             input: None,
             artifacts: None,
             work: None,
+            granted: card.granted.clone(),
             facts,
             observer,
             clock: self.state.setup.as_ref().map(|setup| setup.clock).unwrap_or_default(),

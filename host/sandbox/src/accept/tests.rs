@@ -115,10 +115,12 @@ fn whatever_is_taken_can_be_read_back_from_what_it_is_stored_in() {
     use checkrein_contract::digest::Digest;
     use checkrein_contract::event::{Assessed, Ended, Event, Judge, Judgement};
     use checkrein_contract::limits::Used;
+    use checkrein_contract::record::Record;
     let limits = Limits::default();
     let acceptor = acceptor(&limits);
     let call = || "r/s/1".into();
-    let ended = |ended| Event::CallEnded { call: call(), ended, log: Some(Digest::ZERO) };
+    let ended =
+        |ended| Event::CallEnded { call: call(), ended, log: Some(Digest::ZERO), record: Record::default() };
     for deep in deepest() {
         let mut raw = outcome();
         (raw.content, raw.facts[0].content) = (deep.clone(), deep.clone());
@@ -152,6 +154,7 @@ fn whatever_is_taken_can_be_read_back_from_what_it_is_stored_in() {
             judge: Judge::Gateway,
             judgement: Judgement::Rejected { checks: verdict.checks, findings: verdict.findings },
             used: Used::default(),
+            record: Record::default(),
         });
 
         // A refusal quotes what it refuses, one level deeper.

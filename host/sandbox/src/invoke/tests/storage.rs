@@ -4,7 +4,7 @@ use checkrein_contract::interface::Artifact;
 
 use super::*;
 use crate::testing::{places_in, sandbox_in, sandbox_on_a_full_disk};
-use crate::{Places, SandboxError};
+use crate::{Options, Places, SandboxError};
 
 fn storage<T: std::fmt::Debug>(ran: Ran<T>) -> StorageError {
     match ran.end {
@@ -21,7 +21,12 @@ async fn collected(sandbox: &Sandbox, path: &str) -> Ran<Execution> {
     std::fs::write(work.path().join("a.csv"), "a,b\n").unwrap();
     let named = Artifact { path: path.into(), title: String::new(), media_type: String::new() };
     let outcome = Outcome { content: json!(1), facts: Vec::new(), artifacts: vec![named] };
-    let ran = Ran { end: End::Returned(Ok(outcome)), used: Used::default(), log: "said".into() };
+    let ran = Ran {
+        end: End::Returned(Ok(outcome)),
+        used: Used::default(),
+        log: "said".into(),
+        record: Record::default(),
+    };
     collect(&sandbox.0, component, setting.limits, ran, work).await
 }
 
@@ -80,7 +85,7 @@ fn a_sandbox_without_its_folders() {
         let cache = Places { cache: bad, ..places_in(&folder) };
         for places in [scratch, cache] {
             let blobs = Arc::new(crate::testing::MemoryBlobs::default());
-            let error = Sandbox::new(places.clone(), blobs).err().unwrap();
+            let error = Sandbox::new(Options::new(places.clone()), blobs).err().unwrap();
             let expected = matches!(error, SandboxError::Storage(StorageError::NotWritable { .. }));
             assert!(expected, "{places:?}: {error:?}");
         }

@@ -1,0 +1,151 @@
+//! What a call did at its walls: what left through the network gate, and what was turned down.
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::id::Timestamp;
+
+/// One exchange over the network, each hop of a redirect for itself. Secrets are scrubbed from it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// The method.
+    pub method: String,
+    /// The URL, in canonical form.
+    pub url: String,
+    /// The URL that was asked for, where a redirect led here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
+    /// When it left.
+    pub at: Timestamp,
+    /// How long it took.
+    pub ms: u64,
+    /// The request's body.
+    pub sent: Digest,
+    /// Its size.
+    pub sent_bytes: u64,
+    /// The status, if there was an answer.
+    pub status: Option<u16>,
+    /// The answer's headers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The answer's body, after decompression; `None` where it was not read to its end.
+    pub body: Option<Digest>,
+    /// Its size, or how much of it was read.
+    pub body_bytes: u64,
+    /// Why there was no answer, or no whole one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Which wall turned something down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Wall {
+    /// No network rule allows the request.
+    Network,
+    /// The address is a special one that no rule names.
+    Address,
+    /// Raw sockets and name lookups are never allowed.
+    Socket,
+    /// A file operation that no guest may do.
+    File,
+    /// The quota of `/work`.
+    Quota,
+    /// A secret that could not be set.
+    Secret,
+    /// A header that no guest may set, or a request that cannot be sent.
+    Request,
+    /// A limit that refuses without ending the call.
+    Limit,
+}
+
+impl Wall {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Wall::Network => "network",
+            Wall::Address => "address",
+            Wall::Socket => "socket",
+            Wall::File => "file",
+            Wall::Quota => "quota",
+            Wall::Secret => "secret",
+            Wall::Request => "request",
+            Wall::Limit => "limit",
+        }
+    }
+}
+
+/// Something that a guest tried and was refused; the same thing once, with a count.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Denial {
+    /// By which wall.
+    pub wall: Wall,
+    /// What it tried, and why not.
+    pub what: String,
+    /// The smallest grant that would allow it, as it stands in a configuration under
+    /// `[grant.NAME]`; `None` if nothing would.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant: Option<String>,
+    /// How often.
+    pub count: u64,
+}
+
+/// Different denials that one call's record keeps.
+pub const DENIALS_MAX: usize = 100;
+
+/// What a call did at its walls.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Record {
+    /// What left, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<Exchange>,
+    /// What was turned down.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub denials: Vec<Denial>,
+    /// Denials beyond [`DENIALS_MAX`].
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_denials: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+impl Record {
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.exchanges.is_empty() && self.denials.is_empty() && self.more_denials == 0
+    }
+
+    /// Counts a denial.
+    pub fn deny(&mut self, wall: Wall, what: String, grant: Option<String>) {
+        let same = |known: &&mut Denial| known.wall == wall && known.what == what;
+        if let Some(known) = self.denials.iter_mut().find(same) {
+            known.count += 1;
+        } else if self.denials.len() < DENIALS_MAX {
+            self.denials.push(Denial { wall, what, grant, count: 1 });
+        } else {
+            self.more_denials += 1;
+        }
+    }
+
+    /// The blobs that it names.
+    pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
+        self.exchanges.iter().flat_map(|exchange| exchange.body.into_iter().chain([exchange.sent]))
+    }
+
+    /// Whether a request for this URL was answered with a success (2xx), whole, there or where its
+    /// redirects led.
+    pub fn fetched(&self, url: &str) -> bool {
+        let target = crate::network::Target::parse(url).ok();
+        target.is_some_and(|target| {
+            let url = target.to_string();
+            let good = |status: u16| (200..300).contains(&status);
+            self.exchanges.iter().any(|exchange| {
+                let here = exchange.url == url || exchange.asked.as_deref() == Some(&url);
+                here && exchange.body.is_some() && exchange.status.is_some_and(good)
+            })
+        })
+    }
+}
