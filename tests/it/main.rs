@@ -12,9 +12,11 @@ mod documents;
 mod endings;
 mod hostile;
 mod lies;
+mod loading;
 mod skills;
 mod storage;
 mod trace;
+mod workers;
 
 #[test]
 fn every_file_here_is_a_module() {
