@@ -30,7 +30,10 @@ async fn load(sandbox: &Sandbox, bytes: Vec<u8>) -> Result<Loaded, Vec<Fault>> {
     if let Err(faults) = &loaded {
         assert!(!faults.is_empty());
         for fault in faults {
-            assert!(fault.stage != "host" && !fault.found.is_empty() && !fault.mend.is_empty(), "{fault}");
+            assert!(
+                fault.stage != "host" && !fault.expected.is_empty() && !fault.found.is_empty(),
+                "{fault}"
+            );
             assert_eq!(fault.to_string().lines().count(), 1, "{fault}");
         }
     }

@@ -2,6 +2,7 @@
 
 mod answers;
 mod growth;
+mod isolation;
 mod reach;
 mod storage;
 mod time;
