@@ -271,10 +271,12 @@ async fn a_worker_that_is_killed_in_the_middle_is_unavailable_and_the_next_works
     assert_accepted(&bench.ask("-").await);
 }
 
-/// Whether it is neither gone nor waiting to be reaped.
+/// Whether it is neither gone nor waiting to be reaped. The first of its threads can be over before
+/// the others are.
 fn is_running(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    !status.is_empty() && !status.contains("State:\tZ")
+    threads > 1 || (!status.is_empty() && !status.contains("State:\tZ"))
 }
 
 #[tokio::test]
@@ -377,7 +379,7 @@ async fn eight_verifications_at_once_each_have_an_answer() {
     .await;
     assert_eq!(*answers.lock().unwrap(), 12);
     let cores = std::thread::available_parallelism().unwrap().get();
-    assert!(bench.sandbox.waiting_workers().len() <= cores);
+    assert!(bench.sandbox.waiting_workers().len() <= cores.clamp(4, 8));
 }
 
 /// What a worker costs, for the README: `cargo test --workspace --test it -- --ignored --nocapture cost_of_a_worker`.
@@ -414,7 +416,7 @@ async fn cost_of_a_worker() {
             let source = Source::Bytes { name: "judge.wasm".into(), bytes: Judge::with(extra).assemble() };
             let began = Instant::now();
             // Everything but the cases: what compiles is the same, and most of it.
-            sandbox.schema(source).await.unwrap_err();
+            assert_eq!(sandbox.schema(source).await, Ok(None));
             *time = (*time).min(began.elapsed());
         }
     }
