@@ -2,8 +2,9 @@
 //! whatever way it ends.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -12,12 +13,12 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
-use wasmtime_wasi::FsPerms;
 
 use crate::accept::{Acceptor, Refused};
-use crate::clock::SleptClock;
+use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
+use crate::files::{Files, NotMounted, mounts};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
@@ -26,7 +27,7 @@ use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
 use crate::state::{Counter, State};
-use crate::wasi::{Folders, context};
+use crate::wasi::context;
 use crate::work::{self, NotStored};
 
 /// Fuel after which a computing guest lets others run, and to which fuel is exact when a call is
@@ -95,9 +96,10 @@ async fn enter<P: Part>(
     work: Option<&TempDir>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let state = match state::<P>(&setting, &log, work) {
+    let state = match state::<P>(host, &setting, &log, work) {
         Ok(state) => state,
-        Err(error) => return unstored(error),
+        Err(NotMounted::Storage(error)) => return unstored(error),
+        Err(NotMounted::Granted(why)) => return faulted(why),
     };
     let meter = Meter::start(&setting.limits);
     let mut store = match store(host, state, &setting.limits, &meter) {
@@ -130,26 +132,27 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Result<State, StorageError> {
-    let mut folders = Folders::default();
-    if P::REACH != Reach::Nothing {
-        folders.input = setting.input.as_deref();
-        folders.artifacts = setting.artifacts.as_deref();
-        folders.work = match P::REACH {
-            Reach::OwnWork => own.map(|work| (work.path(), FsPerms::ReadWrite)),
-            Reach::GivenWork | Reach::Nothing => {
-                setting.work.as_deref().map(|path| (path, FsPerms::ReadOnly))
-            }
-        };
-    }
+fn state<P: Part>(
+    host: &Host,
+    setting: &Setting,
+    log: &LogBook,
+    own: Option<&TempDir>,
+) -> Result<State, NotMounted> {
+    let places = [host.scratch.as_path(), host.cache.folder()];
+    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
-        wasi: context(&folders, setting, log)?,
+        wasi: context(setting, clock, log),
         table,
-        clock: SleptClock::default(),
+        clock: match clock {
+            Clock::Virtual => GuestClock::default(),
+            Clock::Real => GuestClock::Real(Instant::now()),
+        },
+        files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
         gate: Arc::new(Closed(recorder.clone())),
@@ -241,4 +244,4 @@ async fn collect(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -12,6 +12,7 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `files`: the gate in front of folders: quota, links, times.
 //! * `recorder`: what a guest tried at the walls.
 //! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
@@ -28,6 +29,7 @@ mod component;
 mod convert;
 mod ending;
 mod engine;
+mod files;
 mod imports;
 mod invoke;
 mod limiter;

@@ -23,11 +23,15 @@ use wasmtime::component::Linker;
 use crate::cache::Cache;
 use crate::component::Component;
 use crate::engine::{CALLS_AT_ONCE, EngineError};
+use crate::files::{OPEN_MAX, raise_open_files};
 use crate::invoke::{execute, faulted, run};
 use crate::net::{Network, Resolver, Secrets, SystemResolver};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::scratch::sweep;
 use crate::state::State;
+
+/// Open files that this process may need: those of all calls at once, and some of its own.
+const OPEN_FILES: u64 = CALLS_AT_ONCE as u64 * (OPEN_MAX + 8) + 1024;
 
 /// Where the sandbox keeps what it makes. Both folders are made if they are not there.
 #[derive(Clone, Debug)]
@@ -132,6 +136,7 @@ impl Sandbox {
         std::fs::create_dir_all(&places.scratch)
             .map_err(|error| StorageError::of_io(&places.scratch, &error))?;
         sweep(&places.scratch)?;
+        raise_open_files(OPEN_FILES);
         let cache = Cache::open(&places.cache, &engine)?;
         Ok(Sandbox(Arc::new(Host {
             engine,
