@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::Clock;
+use checkrein_contract::grant::{Clock, Granted};
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -22,7 +22,7 @@ use crate::files::{Files, NotMounted, mounts};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
-use crate::net::Closed;
+use crate::net::{Closed, Gate};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
@@ -76,14 +76,14 @@ fn unstored<T>(error: StorageError) -> Ran<T> {
 
 /// Waits for a place: first the component's own, so that those who wait for it hold none of all.
 /// Both queues are fair.
-async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
+pub(crate) async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
     // Neither semaphore is ever closed, so both permits are there.
     let own = turns.acquire().await.ok();
     Turn { _place: places.acquire().await.ok(), _own: own }
 }
 
 /// The right to run, given back when it is dropped.
-struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     _place: Option<SemaphorePermit<'a>>,
     _own: Option<SemaphorePermit<'a>>,
 }
@@ -96,20 +96,22 @@ async fn enter<P: Part>(
     work: Option<&TempDir>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let state = match state::<P>(host, &setting, &log, work) {
+    let meter = Meter::start(&setting.limits);
+    let state = match state::<P>(host, &setting, &log, work, meter.deadline()) {
         Ok(state) => state,
         Err(NotMounted::Storage(error)) => return unstored(error),
         Err(NotMounted::Granted(why)) => return faulted(why),
     };
-    let meter = Meter::start(&setting.limits);
     let mut store = match store(host, state, &setting.limits, &meter) {
         Ok(store) => store,
         Err(error) => return faulted(format!("{error:#}")),
     };
     let call = Metered::new(Arc::clone(&meter), part.call(component, &mut store));
-    let result = match tokio::time::timeout_at(meter.deadline().into(), call).await {
-        Ok(result) => result,
-        Err(_) => Err(meter.wall_hit().into()),
+    let deadline = host.at(meter.deadline());
+    let result = tokio::select! {
+        biased;
+        result = call => result,
+        () = deadline => Err(meter.wall_hit().into()),
     };
     let used = used(&store, &setting.limits, &meter);
     let acceptor = Acceptor { component: &component.manifest.name, limits: &setting.limits };
@@ -132,11 +134,24 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
+/// What stands between one call and the network. In a worker process that is the host's gate, at
+/// the other end of the pipe.
+pub(crate) fn gate_for(
+    host: &Host,
+    _granted: &Granted,
+    _limits: &Limits,
+    _deadline: Instant,
+    recorder: Recorder,
+) -> Arc<dyn Gate> {
+    host.outer_gate.clone().unwrap_or_else(|| Arc::new(Closed(recorder)))
+}
+
 fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
     own: Option<&TempDir>,
+    deadline: Instant,
 ) -> Result<State, NotMounted> {
     let places = [host.scratch.as_path(), host.cache.folder()];
     let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
@@ -155,7 +170,7 @@ fn state<P: Part>(
         files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        gate: Arc::new(Closed(recorder.clone())),
+        gate: gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
         recorder,
         facts: if P::REACH == Reach::Nothing { Arc::new(NoFacts) } else { Arc::clone(&setting.facts) },
         observer: Arc::clone(&setting.observer),

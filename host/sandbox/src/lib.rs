@@ -20,6 +20,7 @@
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * `self_test`: the limits are tried before anything else runs.
+//! * [`worker`]: processes for what must not be done in this one.
 
 mod accept;
 mod bindings;
@@ -49,6 +50,7 @@ mod stop;
 mod text;
 mod wasi;
 mod work;
+pub mod worker;
 
 #[cfg(test)]
 mod testing;
@@ -58,6 +60,7 @@ pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
 pub use net::{Resolver, Secrets, SystemResolver};
 pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};
+pub use worker::{Hardening, WorkerError};
 
 /// The version of the engine. Fuel depends on it, so each call is logged with it.
 pub const WASMTIME: &str = "48.0.8";
