@@ -5,14 +5,15 @@ use checkrein_contract::event::{CriterionState, Ended, Event, Judge, Judgement};
 use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::interface::{Failure, Finding, LimitHit, Remedy};
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::Denial;
 
 /// Something told back to the planner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
     /// An action was turned down before any call.
     Refused(Vec<Problem>),
-    /// The executor failed.
-    Failed(CallId, Failure),
+    /// The executor failed, after it was refused these things.
+    Failed(CallId, Failure, Vec<Denial>),
     /// A limit fired.
     Limited(CallId, LimitHit),
     /// The component trapped.
@@ -46,7 +47,9 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
         Event::ActionRefused { subgoal, problems } => {
             Some((About::Subgoal(subgoal), Observation::Refused(problems.clone())))
         }
-        Event::CallEnded { call, ended, .. } => Some((About::Call(call), ended_badly(call, ended)?)),
+        Event::CallEnded { call, ended, record, .. } => {
+            Some((About::Call(call), ended_badly(call, ended, &record.denials)?))
+        }
         Event::VerdictGiven { call, judge, judgement, .. } => {
             Some((About::Call(call), judged(call, judge, judgement)?))
         }
@@ -80,11 +83,11 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
     }
 }
 
-fn ended_badly(call: &CallId, ended: &Ended) -> Option<Observation> {
+fn ended_badly(call: &CallId, ended: &Ended, denials: &[Denial]) -> Option<Observation> {
     let call = call.clone();
     match ended {
         Ended::Outcome { .. } => None,
-        Ended::Failed { failure } => Some(Observation::Failed(call, failure.clone())),
+        Ended::Failed { failure } => Some(Observation::Failed(call, failure.clone(), denials.to_vec())),
         Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone())),
         Ended::Trapped { message } => Some(Observation::Trapped(call, message.clone())),
         Ended::Invalid { problem } => Some(Observation::Invalid(call, problem.clone())),
