@@ -1,6 +1,7 @@
 //! One invocation: a fresh store and instance, its limits, its clocks, and what it used on
 //! whatever way it ends.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
 use crate::accept::{Acceptor, Refused};
+use crate::cache::Cache;
 use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
@@ -153,7 +155,8 @@ fn state<P: Part>(
     own: Option<&TempDir>,
     deadline: Instant,
 ) -> Result<State, NotMounted> {
-    let places = [host.scratch.as_path(), host.cache.folder()];
+    let cache = host.cache.as_ref().map(Cache::folder);
+    let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
     let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
