@@ -13,6 +13,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
 use wasmtime_wasi::FsPerms;
+use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::accept::{Acceptor, Refused};
 use crate::clock::SleptClock;
@@ -21,7 +22,8 @@ use crate::ending::{Bad, classify};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
-use crate::net::Closed;
+use crate::net::wasi_http::Outgoing;
+use crate::net::{Closed, Gate, Pass, Scrubber};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
@@ -95,11 +97,11 @@ async fn enter<P: Part>(
     work: Option<&TempDir>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let state = match state::<P>(&setting, &log, work) {
+    let meter = Meter::start(&setting.limits);
+    let state = match state::<P>(host, &setting, &log, work, &meter) {
         Ok(state) => state,
         Err(error) => return unstored(error),
     };
-    let meter = Meter::start(&setting.limits);
     let mut store = match store(host, state, &setting.limits, &meter) {
         Ok(store) => store,
         Err(error) => return faulted(format!("{error:#}")),
@@ -110,17 +112,23 @@ async fn enter<P: Part>(
         Err(_) => Err(meter.wall_hit().into()),
     };
     let used = used(&store, &setting.limits, &meter);
-    let acceptor = Acceptor { component: &component.manifest.name, limits: &setting.limits };
+    let scrubber = Arc::clone(&store.data().scrubber);
+    let acceptor = Acceptor {
+        component: &component.manifest.name,
+        limits: &setting.limits,
+        scrubber: Arc::clone(&scrubber),
+    };
     let end = match result {
         Ok(raw) => P::accept(&acceptor, raw).map_or_else(refused, End::Returned),
         Err(error) => match classify(&error, &setting.limits, &store.data().limiter) {
             Bad::Limited(hit) => End::Limited(hit),
-            Bad::Trapped(message) => End::Trapped(message),
+            Bad::Trapped(message) => End::Trapped(scrubber.string(message)),
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    let record = store.data().recorder.take();
-    Ran { end, used, log: log.text(), record }
+    let recorder = &store.data().recorder;
+    let end = recorder.failed().map_or(end, End::Storage);
+    Ran { end, used, log: scrubber.string(log.text()), record: recorder.take() }
 }
 
 fn refused<T>(refused: Refused) -> End<T> {
@@ -130,7 +138,13 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Result<State, StorageError> {
+fn state<P: Part>(
+    host: &Host,
+    setting: &Setting,
+    log: &LogBook,
+    own: Option<&TempDir>,
+    meter: &Meter,
+) -> Result<State, StorageError> {
     let mut folders = Folders::default();
     if P::REACH != Reach::Nothing {
         folders.input = setting.input.as_deref();
@@ -144,6 +158,7 @@ fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Re
     }
     let limits = &setting.limits;
     let recorder = Recorder::default();
+    let (gate, scrubber) = gate(host, P::REACH, setting, &recorder, meter);
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
@@ -152,13 +167,37 @@ fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Re
         clock: SleptClock::default(),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        gate: Arc::new(Closed(recorder.clone())),
+        outgoing: Outgoing::new(Arc::clone(&gate), limits),
+        wasi_http: WasiHttpCtx::new(),
+        gate,
+        scrubber,
         recorder,
         facts: if P::REACH == Reach::Nothing { Arc::new(NoFacts) } else { Arc::clone(&setting.facts) },
         observer: Arc::clone(&setting.observer),
         host_calls: Counter::new(LimitKey::HostCalls, limits),
         wasi_calls: Counter::new(LimitKey::WasiCalls, limits),
     })
+}
+
+/// The call's way out, and what scrubs its secrets.
+fn gate(
+    host: &Host,
+    reach: Reach,
+    setting: &Setting,
+    recorder: &Recorder,
+    meter: &Meter,
+) -> (Arc<dyn Gate>, Arc<Scrubber>) {
+    if reach == Reach::Nothing {
+        return (Arc::new(Closed(recorder.clone())), Arc::default());
+    }
+    let open = host.network.open(Pass {
+        granted: &setting.granted,
+        limits: &setting.limits,
+        deadline: meter.deadline(),
+        recorder: recorder.clone(),
+        blobs: Arc::clone(&host.blobs),
+    });
+    (Arc::new(open), host.network.scrubber(&setting.granted))
 }
 
 fn store(host: &Host, state: State, limits: &Limits, meter: &Arc<Meter>) -> wasmtime::Result<Store<State>> {
@@ -219,7 +258,8 @@ async fn collect(
         let end = match end {
             End::Returned(result) => {
                 let named = result.as_ref().map_or(&[][..], |outcome| &outcome.artifacts);
-                let acceptor = Acceptor { component: &component.manifest.name, limits: &limits };
+                let component = &component.manifest.name;
+                let acceptor = Acceptor { component, limits: &limits, scrubber: Arc::default() };
                 match work::store(work.path(), named, &acceptor, &*blobs) {
                     Ok(artifacts) => End::Returned(Execution { result, artifacts }),
                     Err(NotStored::Refused(why)) => refused(why),

@@ -87,8 +87,8 @@ pub enum SandboxError {
     /// A folder of [`Places`] cannot be made, read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The threads for guests do not start.
-    #[error("no threads could be started for guests: {0}")]
+    /// The threads for guests or for the network do not start.
+    #[error("no threads could be started for guests and network: {0}")]
     Runtime(#[source] io::Error),
 }
 
@@ -139,7 +139,7 @@ impl Sandbox {
             cache,
             scratch: places.scratch,
             blobs,
-            network: Network { resolver, secrets: Arc::new(secrets), roots },
+            network: Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?,
             workers,
             places: Semaphore::new(CALLS_AT_ONCE as usize),
             allocation,
