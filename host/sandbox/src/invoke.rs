@@ -9,7 +9,6 @@ use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use checkrein_contract::record::Record;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
@@ -26,6 +25,7 @@ use crate::net::Closed;
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
+use crate::scratch::Written;
 use crate::state::{Counter, State};
 use crate::wasi::context;
 use crate::work::{self, NotStored};
@@ -93,7 +93,7 @@ async fn enter<P: Part>(
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&TempDir>,
+    work: Option<&Written>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let state = match state::<P>(host, &setting, &log, work) {
@@ -136,10 +136,10 @@ fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&TempDir>,
+    own: Option<&Written>,
 ) -> Result<State, NotMounted> {
     let places = [host.scratch.as_path(), host.cache.folder()];
-    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
@@ -214,7 +214,7 @@ async fn collect(
     component: Arc<Component>,
     limits: Limits,
     ran: Ran<Result<Outcome, Failure>>,
-    work: TempDir,
+    work: Written,
 ) -> Ran<Execution> {
     let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
@@ -235,7 +235,7 @@ async fn collect(
             End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
-        work::remove(work);
+        drop(work);
         end
     });
     let end =
