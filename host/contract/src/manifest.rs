@@ -383,4 +383,82 @@ mod tests {
         assert_eq!(keys, ["version", "effects", "facts", "capabilities.limits.memry"]);
         assert!(faults[3].mend.contains("`memory`"));
     }
+
+    #[test]
+    fn what_a_component_may_ask_for_is_read_in_canonical_form() {
+        let text = GOOD.to_owned()
+            + r#"
+        network = ["GET,POST https://API.example.org:443/v1/*"]
+        files = ["ro /data/ref/"]
+        clock = "real"
+        secrets = [{ host = "API.example.org", header = "Authorization" }]
+        "#;
+        let asked = Manifest::parse("skill.toml", &text).unwrap().capabilities;
+        assert_eq!(asked.network[0].to_string(), "GET,POST https://api.example.org/v1/*");
+        assert_eq!(asked.files[0].to_string(), "ro /data/ref");
+        assert_eq!(asked.clock, Clock::Real);
+        assert_eq!(
+            asked.secrets,
+            [SecretHeader { host: "api.example.org".into(), header: "authorization".into() }]
+        );
+    }
+
+    #[test]
+    fn what_no_component_may_ask_for_is_a_fault() {
+        for (asked, place) in [
+            ("network = [\"*\"]", "capabilities.network"),
+            ("network = [\"https://*\"]", "capabilities.network"),
+            ("files = [\"rw /\"]", "capabilities.files"),
+            ("files = [\"ro /in\"]", "capabilities.files"),
+            ("clock = \"mine\"", "capabilities.clock"),
+            ("secrets = [{ host = \"*.example.org\", header = \"a\" }]", "capabilities.secrets"),
+            ("secrets = [{ host = \"a.org\", header = \"Host\" }]", "capabilities.secrets"),
+            ("environment = [\"HOME\"]", "capabilities.environment"),
+        ] {
+            let faults = Manifest::parse("skill.toml", &format!("{GOOD}\n{asked}\n")).unwrap_err().0;
+            assert!(faults.iter().any(|fault| fault.place.contains(place)), "{asked}: {faults:?}");
+        }
+    }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+            #[test]
+            fn no_text_panics(text in "\\PC{0,200}") {
+                let _ = Manifest::parse("skill.toml", &text);
+            }
+
+            /// A manifest with one character put elsewhere is read, or says where it is wrong; and
+            /// what is read survives being stored.
+            #[test]
+            fn a_slip_is_found_or_harmless(at in 0..GOOD.len(), by in any::<char>()) {
+                let at = GOOD.floor_char_boundary(at);
+                let text = format!("{}{by}{}", &GOOD[..at], &GOOD[at..]);
+                match Manifest::parse("skill.toml", &text) {
+                    Ok(manifest) => {
+                        let stored = serde_json::to_string(&manifest).unwrap();
+                        prop_assert_eq!(serde_json::from_str::<Manifest>(&stored).unwrap(), manifest);
+                    }
+                    Err(faults) => prop_assert!(!faults.0.is_empty()),
+                }
+            }
+
+            /// White space, the order of keys and the kind of quotes change nothing.
+            #[test]
+            fn spelling_changes_no_verdict(order in Just((0..5usize).collect::<Vec<_>>()).prop_shuffle(), space in "[ \t]{0,3}") {
+                let lines: Vec<&str> = GOOD.lines().map(str::trim).collect();
+                let head: Vec<String> = order.iter().map(|index| lines[index + 2].replace(" = ", &format!("{space}={space}"))).collect();
+                let text = format!("{}\n{}\n{}", lines[1], head.join("\n"), lines[7..].join("\n"));
+                let quoted = text.replace('"', "'");
+                let plain = Manifest::parse("skill.toml", GOOD).unwrap();
+                prop_assert_eq!(Manifest::parse("skill.toml", &text), Ok(plain.clone()));
+                prop_assert_eq!(Manifest::parse("skill.toml", &quoted), Ok(plain));
+            }
+        }
+    }
 }

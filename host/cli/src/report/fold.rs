@@ -10,13 +10,11 @@ use checkrein_contract::interface::Outcome;
 use checkrein_contract::port::Blobs;
 use checkrein_contract::task::Stage;
 
+use super::figure;
 use super::view::{
     AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView,
     StageView, SubgoalView, VerdictView, VerifiedBy,
 };
-
-/// The largest figure that is put into a page, in bytes.
-const FIGURE_MAX: u64 = 16 << 20;
 
 impl RunView {
     /// Folds the events of one run. Each outcome with facts, and each figure, is read once.
@@ -230,7 +228,7 @@ impl Fold<'_> {
                 subgoal: subgoal.clone(),
                 call: id.clone(),
                 verified_by: checked.file(&file.path),
-                figure: self.figure(file)?,
+                figure: figure::read(file, self.blobs)?,
             });
         }
         Ok(())
@@ -239,13 +237,6 @@ impl Fold<'_> {
     fn outcome(&self, digest: &Digest) -> Result<Outcome> {
         let bytes = self.blobs.get(digest)?;
         serde_json::from_slice(&bytes).with_context(|| format!("the outcome {digest}"))
-    }
-
-    fn figure(&self, file: &StoredArtifact) -> Result<Option<Vec<u8>>> {
-        if !is_figure(&file.media_type) || file.bytes > FIGURE_MAX {
-            return Ok(None);
-        }
-        Ok(Some(self.blobs.get(&file.digest)?))
     }
 
     fn stage(&mut self, id: &str) -> Result<&mut StageView> {
@@ -295,11 +286,6 @@ fn outcome_of(call: &CallView) -> Option<Digest> {
         Some(Ended::Outcome { outcome, .. }) => Some(*outcome),
         _ => None,
     }
-}
-
-/// Whether a page can show it: as an image only, so that no script in it can run.
-pub fn is_figure(media_type: &str) -> bool {
-    matches!(media_type, "image/svg+xml" | "image/png" | "image/jpeg")
 }
 
 /// Reports are written to where a file's place says, and a log may come from a stranger.

@@ -211,8 +211,8 @@ pub struct ArtifactView {
     pub call: CallId,
     /// Who checked it.
     pub verified_by: Vec<VerifiedBy>,
-    /// Its bytes, if it is a figure.
-    pub figure: Option<Vec<u8>>,
+    /// Its bytes as a page can show them, if it is a figure; else why not.
+    pub figure: Result<Vec<u8>, String>,
 }
 
 /// Other content on a subject that had a fact.
