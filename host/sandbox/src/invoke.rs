@@ -10,7 +10,6 @@ use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use checkrein_contract::record::Record;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
@@ -30,6 +29,7 @@ use crate::net::{Closed, Gate, Pass, Scrubber, WayOut};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
+use crate::scratch::Written;
 use crate::state::{Counter, State};
 use crate::wasi::context;
 use crate::work::{self, NotStored};
@@ -97,7 +97,7 @@ async fn enter<P: Part>(
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&TempDir>,
+    work: Option<&Written>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let meter = Meter::start(&setting.limits);
@@ -171,12 +171,12 @@ fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&TempDir>,
+    own: Option<&Written>,
     deadline: Instant,
 ) -> Result<State, NotMounted> {
     let cache = host.cache.as_ref().map(Cache::folder);
     let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
-    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
@@ -258,7 +258,7 @@ async fn collect(
     component: Arc<Component>,
     limits: Limits,
     ran: Ran<Result<Outcome, Failure>>,
-    work: TempDir,
+    work: Written,
 ) -> Ran<Execution> {
     let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
@@ -280,7 +280,7 @@ async fn collect(
             End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
-        work::remove(work);
+        drop(work);
         end
     });
     let end =
