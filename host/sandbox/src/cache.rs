@@ -49,6 +49,11 @@ impl Cache {
         Ok(Cache { folder: folder.to_owned(), key, engine: compatibility(engine) })
     }
 
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The compiled code of the component with this digest.
     pub(crate) fn code(&self, engine: &Engine, component: &Digest) -> Option<Compiled> {
         let name = self.name(component, "cwasm");

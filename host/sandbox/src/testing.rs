@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::load::trial_setting;
 use crate::{Options, Places, Sandbox};
 
-mod guest;
+pub(crate) mod guest;
 
 pub(crate) use guest::Guest;
 
@@ -122,7 +122,7 @@ impl Blobs for MemoryBlobs {
 }
 
 /// A disk without space.
-struct FullBlobs;
+pub(crate) struct FullBlobs;
 
 impl FullBlobs {
     fn full<T>() -> Result<T, StorageError> {

@@ -23,7 +23,7 @@ use super::harden::Hardening;
 use super::taken::{short, take, unavailable};
 use super::wire::{Answer, Asked, FromJudge, Judged, Refusal, ToJudge, Want};
 use crate::component::Component;
-use crate::net::{Denied, Gate, Request};
+use crate::net::{Denied, Gate, Request, Scrubber};
 use crate::recorder::Recorder;
 
 /// How many verifications run in workers at once.
@@ -52,6 +52,7 @@ pub(crate) struct Question {
     pub(crate) setting: Setting,
     pub(crate) submission: Submission,
     pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) recorder: Recorder,
 }
 
@@ -81,17 +82,23 @@ impl Pool {
         }
         let answer = self.ask(&question).await;
         let limits = &question.setting.limits;
+        let unstored = question.recorder.failed();
         let record = question.recorder.take();
+        if let Some(error) = unstored {
+            return Ran { end: End::Storage(error), ..unavailable("", 0, record) };
+        }
         let name = &question.component.manifest.name;
         let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match answer {
-            Ok((mut worker, judged)) => match take(judged, name, limits, record.clone()) {
-                Ok(ran) => {
-                    self.put_back(worker);
-                    ran
+            Ok((mut worker, judged)) => {
+                match take(judged, name, limits, &question.scrubber, record.clone()) {
+                    Ok(ran) => {
+                        self.put_back(worker);
+                        ran
+                    }
+                    Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
                 }
-                Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
-            },
+            }
             Err(error) => self.failed(&error, wall_ms, record),
         }
     }
