@@ -57,7 +57,6 @@ pub(super) struct Asked {
 /// From a judging worker to the host.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-#[expect(clippy::large_enum_variant, reason = "one is made for each frame")]
 pub(super) enum FromJudge {
     /// What it gave up; the first frame.
     Ready(Hardening),
