@@ -35,6 +35,11 @@ use clap::Parser;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // A worker process is no command: it gives up its rights before anything else is set up.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "worker") {
+        return checkrein_sandbox::worker::main(words);
+    }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

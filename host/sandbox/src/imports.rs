@@ -12,10 +12,11 @@ use crate::state::State;
 /// Bytes of a line that observers are told; the log keeps more.
 const SHOWN: usize = 8 << 10;
 
-/// Adds the four interfaces, WASI 0.2, and the clocks of this host.
+/// Adds the four interfaces, WASI 0.2, and in its stead the clock and the file gate of this host.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     crate::clock::add_to_linker(linker)?;
+    crate::files::add_to_linker(linker)?;
     skill::Skill::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 

@@ -12,6 +12,7 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `files`: the gate in front of folders: quota, links, times.
 //! * `recorder`: what a guest tried at the walls.
 //! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
@@ -20,6 +21,7 @@
 //! * `producers`: what a component was made with.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * `self_test`: the limits are tried before anything else runs.
+//! * [`worker`]: processes for what must not be done in this one.
 
 mod accept;
 mod bindings;
@@ -29,6 +31,7 @@ mod component;
 mod convert;
 mod ending;
 mod engine;
+mod files;
 mod imports;
 mod invoke;
 mod limiter;
@@ -49,6 +52,7 @@ mod stop;
 mod text;
 mod wasi;
 mod work;
+pub mod worker;
 
 #[cfg(test)]
 mod testing;
@@ -59,6 +63,7 @@ pub use net::{Resolver, Secrets, SystemResolver};
 pub use producers::{Producer, producers};
 pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};
+pub use worker::{Hardening, WorkerError};
 
 /// The version of the engine. Fuel depends on it, so each call is logged with it.
 pub const WASMTIME: &str = "48.0.8";

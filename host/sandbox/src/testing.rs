@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use crate::load::trial_setting;
 use crate::{Options, Places, Sandbox};
 
-mod guest;
+pub(crate) mod guest;
 
 pub(crate) use guest::Guest;
 

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+pub(crate) mod files;
+
 /// Where the static data of a guest begins.
 const BASE: u32 = 1024;
 
