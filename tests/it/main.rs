@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod architecture;
+mod attempt;
 mod bad_component;
 mod bad_input;
 mod concurrency;
@@ -12,9 +13,13 @@ mod documents;
 mod endings;
 mod hostile;
 mod lies;
+mod loading;
+mod operator;
+mod policy;
 mod skills;
 mod storage;
 mod trace;
+mod workers;
 
 #[test]
 fn every_file_here_is_a_module() {

@@ -133,6 +133,18 @@ fn mac_name(name: &str) -> String {
     format!("{name}.mac")
 }
 
+/// Loads code that this host, or the host of this worker, has just had compiled.
+#[expect(
+    unsafe_code,
+    reason = "the one way to load compiled code; it came from a process that this one trusts with it"
+)]
+pub(crate) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Compiled> {
+    // SAFETY: the bytes were made by `Engine::precompile_component` or `Compiled::serialize` in a
+    // process of the same binary, with the same settings, on this machine, and came over a pipe
+    // that nobody else holds.
+    unsafe { Compiled::deserialize(engine, code) }
+}
+
 /// Maps code that was checked.
 #[allow(
     unsafe_code,

@@ -18,8 +18,10 @@
 //! * `text`: what a stranger wrote, before it is shown.
 //! * `net`: the one way out, its rules, redirects, limits and secrets.
 //! * `load`, `cache`: from a file to a component that can be called.
+//! * `producers`: what a component was made with.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * `self_test`: the limits are tried before anything else runs.
+//! * [`worker`]: processes for what must not be done in this one.
 
 mod accept;
 mod bindings;
@@ -40,6 +42,7 @@ pub mod mutate;
 mod net;
 mod parts;
 pub mod probe;
+mod producers;
 mod recorder;
 mod sandbox;
 mod scratch;
@@ -49,15 +52,20 @@ mod stop;
 mod text;
 mod wasi;
 mod work;
+pub mod worker;
 
 #[cfg(test)]
 mod testing;
 
 pub use engine::EngineError;
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
-pub use net::{Resolver, Secrets, SystemResolver};
+pub use net::{
+    DownloadError, Resolver, SECRET_MAX, SECRET_MIN, SecretFault, Secrets, SystemResolver, check_secret,
+};
+pub use producers::{Producer, producers};
 pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};
+pub use worker::{Hardening, WorkerError};
 
 /// The version of the engine. Fuel depends on it, so each call is logged with it.
 pub const WASMTIME: &str = "48.0.8";

@@ -43,7 +43,7 @@ async fn a_granted_folder_that_is_none_is_told_with_its_grant() {
 async fn the_sandboxs_own_places_are_not_granted() {
     let world = World::new();
     let scratch = world.sandbox.0.scratch.clone();
-    let cache = world.sandbox.0.cache.folder().to_owned();
+    let cache = world.sandbox.0.cache.as_ref().unwrap().folder().to_owned();
     std::fs::create_dir(cache.join("inner")).unwrap();
     for folder in [&scratch, &cache, scratch.parent().unwrap(), &cache.join("inner")] {
         let why = fault(&world, folder).await;
