@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::{Clock, Granted};
+use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use checkrein_contract::record::Record;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
+use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::accept::{Acceptor, Refused};
 use crate::cache::Cache;
@@ -24,10 +24,12 @@ use crate::files::{Files, NotMounted, mounts};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
-use crate::net::{Closed, Gate};
+use crate::net::wasi_http::Outgoing;
+use crate::net::{Closed, Gate, Pass, Scrubber, WayOut};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
+use crate::scratch::Written;
 use crate::state::{Counter, State};
 use crate::wasi::context;
 use crate::work::{self, NotStored};
@@ -95,7 +97,7 @@ async fn enter<P: Part>(
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&TempDir>,
+    work: Option<&Written>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let meter = Meter::start(&setting.limits);
@@ -116,17 +118,23 @@ async fn enter<P: Part>(
         () = deadline => Err(meter.wall_hit().into()),
     };
     let used = used(&store, &setting.limits, &meter);
-    let acceptor = Acceptor { component: &component.manifest.name, limits: &setting.limits };
+    let scrubber = Arc::clone(&store.data().scrubber);
+    let acceptor = Acceptor {
+        component: &component.manifest.name,
+        limits: &setting.limits,
+        scrubber: Arc::clone(&scrubber),
+    };
     let end = match result {
         Ok(raw) => P::accept(&acceptor, raw).map_or_else(refused, End::Returned),
         Err(error) => match classify(&error, &setting.limits, &store.data().limiter) {
             Bad::Limited(hit) => End::Limited(hit),
-            Bad::Trapped(message) => End::Trapped(message),
+            Bad::Trapped(message) => End::Trapped(scrubber.string(message)),
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    let record = store.data().recorder.take();
-    Ran { end, used, log: log.text(), record }
+    let recorder = &store.data().recorder;
+    let end = recorder.failed().map_or(end, End::Storage);
+    Ran { end, used, log: scrubber.string(log.text()), record: recorder.take() }
 }
 
 fn refused<T>(refused: Refused) -> End<T> {
@@ -136,31 +144,46 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-/// What stands between one call and the network. In a worker process that is the host's gate, at
-/// the other end of the pipe.
+/// What stands between one call and the network, and what scrubs its secrets. In a worker process
+/// that is the host's gate, at the other end of the pipe; no secret is there.
 pub(crate) fn gate_for(
     host: &Host,
-    _granted: &Granted,
-    _limits: &Limits,
-    _deadline: Instant,
-    recorder: Recorder,
-) -> Arc<dyn Gate> {
-    host.outer_gate.clone().unwrap_or_else(|| Arc::new(Closed(recorder)))
+    setting: &Setting,
+    deadline: Instant,
+    recorder: &Recorder,
+) -> (Arc<dyn Gate>, Arc<Scrubber>) {
+    match &host.way_out {
+        WayOut::Host(gate) => (Arc::clone(gate), Arc::default()),
+        WayOut::Network(network) => {
+            let open = network.open(Pass {
+                granted: &setting.granted,
+                limits: &setting.limits,
+                deadline,
+                recorder: recorder.clone(),
+                blobs: Arc::clone(&host.blobs),
+            });
+            (Arc::new(open), network.scrubber(&setting.granted))
+        }
+    }
 }
 
 fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&TempDir>,
+    own: Option<&Written>,
     deadline: Instant,
 ) -> Result<State, NotMounted> {
     let cache = host.cache.as_ref().map(Cache::folder);
     let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
-    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
+    let (gate, scrubber) = match P::REACH {
+        Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
+        Reach::OwnWork | Reach::GivenWork => gate_for(host, setting, deadline, &recorder),
+    };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
@@ -173,7 +196,10 @@ fn state<P: Part>(
         files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        gate: gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
+        outgoing: Outgoing::new(Arc::clone(&gate), limits),
+        wasi_http: WasiHttpCtx::new(),
+        gate,
+        scrubber,
         recorder,
         facts: if P::REACH == Reach::Nothing { Arc::new(NoFacts) } else { Arc::clone(&setting.facts) },
         observer: Arc::clone(&setting.observer),
@@ -232,7 +258,7 @@ async fn collect(
     component: Arc<Component>,
     limits: Limits,
     ran: Ran<Result<Outcome, Failure>>,
-    work: TempDir,
+    work: Written,
 ) -> Ran<Execution> {
     let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
@@ -240,7 +266,8 @@ async fn collect(
         let end = match end {
             End::Returned(result) => {
                 let named = result.as_ref().map_or(&[][..], |outcome| &outcome.artifacts);
-                let acceptor = Acceptor { component: &component.manifest.name, limits: &limits };
+                let component = &component.manifest.name;
+                let acceptor = Acceptor { component, limits: &limits, scrubber: Arc::default() };
                 match work::store(work.path(), named, &acceptor, &*blobs) {
                     Ok(artifacts) => End::Returned(Execution { result, artifacts }),
                     Err(NotStored::Refused(why)) => refused(why),
@@ -253,7 +280,7 @@ async fn collect(
             End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
-        work::remove(work);
+        drop(work);
         end
     });
     let end =

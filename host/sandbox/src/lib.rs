@@ -59,7 +59,9 @@ mod testing;
 
 pub use engine::EngineError;
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
-pub use net::{Resolver, Secrets, SystemResolver};
+pub use net::{
+    DownloadError, Resolver, SECRET_MAX, SECRET_MIN, SecretFault, Secrets, SystemResolver, check_secret,
+};
 pub use producers::{Producer, producers};
 pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};

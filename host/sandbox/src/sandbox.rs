@@ -27,7 +27,7 @@ use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::files::{OPEN_MAX, raise_open_files};
 use crate::invoke::{execute, faulted, gate_for, run, take_turn};
-use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver};
+use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::recorder::Recorder;
 use crate::scratch::sweep;
@@ -103,7 +103,7 @@ pub enum SandboxError {
     /// A folder of [`Places`] cannot be made, read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The threads for guests do not start.
+    /// The threads for guests or for the network do not start.
     #[error("no threads could be started for the sandbox: {0}")]
     Runtime(#[source] io::Error),
 }
@@ -123,9 +123,7 @@ pub(crate) struct Host {
     pub(crate) cache: Option<Cache>,
     pub(crate) scratch: PathBuf,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) network: Network,
-    /// In a worker process: the gate of its host.
-    pub(crate) outer_gate: Option<Arc<dyn Gate>>,
+    pub(crate) way_out: WayOut,
     /// Compiles elsewhere; without it, here.
     pub(crate) compiler: Option<Compiler>,
     /// Verifies elsewhere; without it, here.
@@ -173,8 +171,9 @@ impl Sandbox {
             cache: Some(cache),
             scratch: places.scratch,
             blobs,
-            network: Network { resolver, secrets: Arc::new(secrets), roots },
-            outer_gate: None,
+            way_out: WayOut::Network(
+                Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?,
+            ),
             compiler,
             judges,
             places: Semaphore::new(CALLS_AT_ONCE as usize),
@@ -188,15 +187,13 @@ impl Sandbox {
     pub(crate) fn for_judging(gate: Arc<dyn Gate>, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
         let engine = crate::engine::build_on_demand()?;
         let linker = link(&engine)?;
-        let resolver = Arc::new(SystemResolver);
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
             cache: None,
             scratch: PathBuf::new(),
             blobs,
-            network: Network { resolver, secrets: Arc::default(), roots: Vec::new() },
-            outer_gate: Some(gate),
+            way_out: WayOut::Host(gate),
             compiler: None,
             judges: None,
             places: Semaphore::new(1),
@@ -291,8 +288,8 @@ impl Sandbox {
             let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
             let now = Instant::now();
             let deadline = now.checked_add(wall).unwrap_or(now + FAR);
-            let gate = gate_for(&host, &setting.granted, &setting.limits, deadline, recorder.clone());
-            judges.judge(Question { component, setting, submission, gate, recorder }).await
+            let (gate, scrubber) = gate_for(&host, &setting, deadline, &recorder);
+            judges.judge(Question { component, setting, submission, gate, scrubber, recorder }).await
         };
         self.on_host_threads(call).await.unwrap_or_else(faulted)
     }

@@ -227,7 +227,7 @@ fn imports(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
     let faults: Vec<Fault> = missing
         .map(|name| {
             let mend = if name.starts_with("wasi:http/") {
-                "use the `http` import of checkrein:skill"
+                "of `wasi:http`, version 0.2 of `types` and `outgoing-handler` is here"
             } else {
                 "build it without this import"
             };

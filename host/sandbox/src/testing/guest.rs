@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 pub(crate) mod files;
+pub(crate) mod network;
 
 /// Where the static data of a guest begins.
 const BASE: u32 = 1024;

@@ -1,6 +1,8 @@
 //! What is taken of a judging worker's answer. It may have been taken over by what it ran, so it
 //! can hand over nothing that a guest could not.
 
+use std::sync::Arc;
+
 use checkrein_contract::interface::{Failure, FailureKind, LimitHit, Verdict};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Ran};
@@ -9,6 +11,7 @@ use serde_json::Value;
 
 use super::wire::{Judged, JudgedEnd};
 use crate::accept::{Acceptor, Refused};
+use crate::net::Scrubber;
 use crate::text::one_line;
 
 /// Bytes of a message of a worker that are kept.
@@ -20,6 +23,7 @@ pub(super) fn take(
     judged: Judged,
     component: &str,
     limits: &Limits,
+    scrubber: &Arc<Scrubber>,
     record: Record,
 ) -> Result<Ran<Result<Verdict, Failure>>, String> {
     let Judged { end, used, log, record: said } = judged;
@@ -28,16 +32,21 @@ pub(super) fn take(
     if log.len() as u64 > most {
         return Err(format!("a log of {} bytes, where {most} are the most", log.len()));
     }
-    let acceptor = Acceptor { component, limits };
+    let acceptor = Acceptor { component, limits, scrubber: Arc::clone(scrubber) };
     let end = match end {
         JudgedEnd::Returned(Ok(verdict)) => accepted(acceptor.verdict(verdict).map(Ok)),
         JudgedEnd::Returned(Err(failure)) => accepted(acceptor.failure(failure).map(Err)),
         JudgedEnd::Limited(hit) => End::Limited(known(hit)?),
-        JudgedEnd::Trapped(message) => End::Trapped(short(&message)),
-        JudgedEnd::Storage(error) => End::Storage(error),
-        JudgedEnd::Fault(message) => End::Fault(short(&message)),
+        JudgedEnd::Trapped(message) => End::Trapped(short(&scrubber.text(&message))),
+        JudgedEnd::Storage(error) => unjudged(&error.to_string()),
+        JudgedEnd::Fault(message) => unjudged(&message),
     };
-    Ok(Ran { end, used: bounded(used, limits), log, record: merged(record, said) })
+    Ok(Ran { end, used: bounded(used, limits), log: scrubber.string(log), record: merged(record, said) })
+}
+
+/// What went wrong in a worker is no fault of this host's: it could not judge, and that is all.
+fn unjudged(why: &str) -> End<Result<Verdict, Failure>> {
+    unavailable(why, 0, Record::default()).end
 }
 
 /// The answer where no worker gave one.
@@ -105,7 +114,7 @@ mod tests {
     }
 
     fn taken(judged: Judged) -> Result<Ran<Result<Verdict, Failure>>, String> {
-        take(judged, "v", &Limits::default(), Record::default())
+        take(judged, "v", &Limits::default(), &Arc::default(), Record::default())
     }
 
     fn verdict(note: &str, actual: &str) -> JudgedEnd {
