@@ -12,10 +12,10 @@ use crate::report::escape::{is_hidden, visible, visible_lines};
 /// Why data could not be written, if it could not.
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
 
-/// A line of data.
+/// Lines of data. They quote strangers, so nothing in them is hidden.
 pub fn line(text: &str) {
     let mut stdout = std::io::stdout().lock();
-    if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+    if let Err(error) = writeln!(stdout, "{}", visible_lines(text)).and_then(|()| stdout.flush()) {
         // A reader that has gone away (`| head`) has what it wanted; anything else is a loss.
         if error.kind() != ErrorKind::BrokenPipe {
             FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error.to_string());

@@ -15,6 +15,7 @@
 //! * [`document`]: a TOML reader that reports all mistakes at once.
 //! * [`manifest`], [`cases`], [`section`]: what a component carries with it.
 //! * [`task`]: what a user asks for.
+//! * [`text`]: text of strangers, fit to be shown.
 //! * [`event`]: the event log, the only truth about a run.
 //! * [`port`]: what the harness needs from the sandbox and the store.
 
@@ -33,6 +34,7 @@ pub mod problem;
 pub mod record;
 pub mod section;
 pub mod task;
+pub mod text;
 pub mod units;
 
 pub use digest::Digest;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Section};
-use crate::grant::{Clock, Folder, SecretHeader};
+use crate::grant::{Clock, Folder, Granted, SecretHeader, SecretUse};
 use crate::id::{is_segment, is_subject_pattern};
 use crate::limits::{LimitChanges, LimitKey};
 use crate::network::{Rule, Target};
@@ -47,6 +47,15 @@ pub enum Effects {
 }
 
 impl Effects {
+    /// The word for them.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effects::None => "none",
+            Effects::Idempotent => "idempotent",
+            Effects::Irreversible => "irreversible",
+        }
+    }
+
     /// The effects with this word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -71,6 +80,32 @@ pub struct Capabilities {
     pub clock: Clock,
     /// Other limits than the default ones.
     pub limits: LimitChanges,
+}
+
+impl Capabilities {
+    /// What of a grant it gets: asked for and granted, both.
+    #[must_use]
+    pub fn and(&self, granted: &Granted) -> Granted {
+        let asked_for = |secret: &&SecretUse| self.secrets.contains(&secret.at);
+        Granted {
+            network: meets(&self.network, &granted.network, Rule::and, Rule::covers),
+            files: meets(&self.files, &granted.files, Folder::and, Folder::covers),
+            secrets: granted.secrets.iter().filter(asked_for).cloned().collect(),
+            clock: if self.clock == Clock::Real { granted.clock } else { Clock::Virtual },
+        }
+    }
+}
+
+/// What each of the one and each of the other both allow, without what another of them covers.
+fn meets<T>(asked: &[T], granted: &[T], and: fn(&T, &T) -> Option<T>, covers: fn(&T, &T) -> bool) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for met in granted.iter().flat_map(|given| asked.iter().filter_map(move |wanted| and(wanted, given))) {
+        if !all.iter().any(|known| covers(known, &met)) {
+            all.retain(|known| !covers(&met, known));
+            all.push(met);
+        }
+    }
+    all
 }
 
 /// The manifest of a component.
@@ -372,6 +407,37 @@ mod tests {
     }
 
     #[test]
+    fn it_gets_what_it_asks_for_and_is_granted() {
+        let rule = |text: &str| Rule::parse(text).unwrap();
+        let at = |header: &str| SecretHeader { host: "a.example".to_owned(), header: header.to_owned() };
+        let secret = |header: &str| SecretUse { name: "s".to_owned(), at: at(header) };
+        let asked = Capabilities {
+            network: vec![rule("GET,POST https://a.example/*"), rule("GET https://b.example/*")],
+            files: vec![Folder::parse("ro /data").unwrap()],
+            secrets: vec![at("x-key")],
+            clock: Clock::Real,
+            limits: LimitChanges::default(),
+        };
+        let granted = Granted {
+            network: vec![
+                rule("GET https://a.example/v1/x"),
+                rule("GET https://a.example/v1/*"),
+                rule("GET https://c.example/*"),
+            ],
+            files: vec![Folder::parse("rw /data/ref").unwrap()],
+            secrets: vec![secret("x-key"), secret("authorization")],
+            clock: Clock::Real,
+        };
+        let effective = asked.and(&granted);
+        assert_eq!(effective.network, [rule("GET https://a.example/v1/*")]);
+        assert_eq!(effective.files, [Folder::parse("ro /data/ref").unwrap()]);
+        assert_eq!(effective.secrets, [secret("x-key")]);
+        assert_eq!(effective.clock, Clock::Real);
+        assert_eq!(Capabilities::default().and(&granted), Granted::default());
+        assert_eq!(asked.and(&Granted::default()), Granted::default());
+    }
+
+    #[test]
     fn every_mistake_is_named() {
         let text = GOOD
             .replace("\"none\"", "\"nothing\"")
@@ -382,5 +448,83 @@ mod tests {
         let keys: Vec<&str> = faults.iter().filter_map(|fault| fault.place.split(' ').nth(1)).collect();
         assert_eq!(keys, ["version", "effects", "facts", "capabilities.limits.memry"]);
         assert!(faults[3].mend.contains("`memory`"));
+    }
+
+    #[test]
+    fn what_a_component_may_ask_for_is_read_in_canonical_form() {
+        let text = GOOD.to_owned()
+            + r#"
+        network = ["GET,POST https://API.example.org:443/v1/*"]
+        files = ["ro /data/ref/"]
+        clock = "real"
+        secrets = [{ host = "API.example.org", header = "Authorization" }]
+        "#;
+        let asked = Manifest::parse("skill.toml", &text).unwrap().capabilities;
+        assert_eq!(asked.network[0].to_string(), "GET,POST https://api.example.org/v1/*");
+        assert_eq!(asked.files[0].to_string(), "ro /data/ref");
+        assert_eq!(asked.clock, Clock::Real);
+        assert_eq!(
+            asked.secrets,
+            [SecretHeader { host: "api.example.org".into(), header: "authorization".into() }]
+        );
+    }
+
+    #[test]
+    fn what_no_component_may_ask_for_is_a_fault() {
+        for (asked, place) in [
+            ("network = [\"*\"]", "capabilities.network"),
+            ("network = [\"https://*\"]", "capabilities.network"),
+            ("files = [\"rw /\"]", "capabilities.files"),
+            ("files = [\"ro /in\"]", "capabilities.files"),
+            ("clock = \"mine\"", "capabilities.clock"),
+            ("secrets = [{ host = \"*.example.org\", header = \"a\" }]", "capabilities.secrets"),
+            ("secrets = [{ host = \"a.org\", header = \"Host\" }]", "capabilities.secrets"),
+            ("environment = [\"HOME\"]", "capabilities.environment"),
+        ] {
+            let faults = Manifest::parse("skill.toml", &format!("{GOOD}\n{asked}\n")).unwrap_err().0;
+            assert!(faults.iter().any(|fault| fault.place.contains(place)), "{asked}: {faults:?}");
+        }
+    }
+
+    mod properties {
+        use proptest::prelude::*;
+
+        use super::*;
+
+        proptest! {
+            #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+            #[test]
+            fn no_text_panics(text in "\\PC{0,200}") {
+                let _ = Manifest::parse("skill.toml", &text);
+            }
+
+            /// A manifest with one character put elsewhere is read, or says where it is wrong; and
+            /// what is read survives being stored.
+            #[test]
+            fn a_slip_is_found_or_harmless(at in 0..GOOD.len(), by in any::<char>()) {
+                let at = GOOD.floor_char_boundary(at);
+                let text = format!("{}{by}{}", &GOOD[..at], &GOOD[at..]);
+                match Manifest::parse("skill.toml", &text) {
+                    Ok(manifest) => {
+                        let stored = serde_json::to_string(&manifest).unwrap();
+                        prop_assert_eq!(serde_json::from_str::<Manifest>(&stored).unwrap(), manifest);
+                    }
+                    Err(faults) => prop_assert!(!faults.0.is_empty()),
+                }
+            }
+
+            /// White space, the order of keys and the kind of quotes change nothing.
+            #[test]
+            fn spelling_changes_no_verdict(order in Just((0..5usize).collect::<Vec<_>>()).prop_shuffle(), space in "[ \t]{0,3}") {
+                let lines: Vec<&str> = GOOD.lines().map(str::trim).collect();
+                let head: Vec<String> = order.iter().map(|index| lines[index + 2].replace(" = ", &format!("{space}={space}"))).collect();
+                let text = format!("{}\n{}\n{}", lines[1], head.join("\n"), lines[7..].join("\n"));
+                let quoted = text.replace('"', "'");
+                let plain = Manifest::parse("skill.toml", GOOD).unwrap();
+                prop_assert_eq!(Manifest::parse("skill.toml", &text), Ok(plain.clone()));
+                prop_assert_eq!(Manifest::parse("skill.toml", &quoted), Ok(plain));
+            }
+        }
     }
 }

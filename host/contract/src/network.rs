@@ -384,6 +384,14 @@ impl Rule {
         self.hosts.allows(&target.host) && self.scheme == target.scheme && self.port == target.port
     }
 
+    /// Whether it is about this host, whatever else it says. `host` in canonical form.
+    pub fn is_about(&self, host: &str) -> bool {
+        match &self.hosts {
+            Hosts::One(one) => one.to_string() == host,
+            Hosts::Below(below) => is_below(host, below),
+        }
+    }
+
     /// Whether it names this very address: only then a special one may be reached.
     pub fn names(&self, address: IpAddr) -> bool {
         self.hosts == Hosts::One(Host::Address(plain(address)))

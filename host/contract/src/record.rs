@@ -149,3 +149,63 @@ impl Record {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange(url: &str, asked: Option<&str>, status: u16, whole: bool) -> Exchange {
+        Exchange {
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            asked: asked.map(str::to_owned),
+            at: Timestamp(0),
+            ms: 1,
+            sent: Digest::ZERO,
+            sent_bytes: 0,
+            status: Some(status),
+            headers: Vec::new(),
+            body: whole.then_some(Digest::ZERO),
+            body_bytes: 2,
+            error: None,
+        }
+    }
+
+    #[test]
+    fn only_what_answered_whole_was_fetched() {
+        let record = Record {
+            exchanges: vec![
+                exchange("https://a.org/moved", None, 302, true),
+                exchange("https://b.org/new", Some("https://a.org/moved"), 200, true),
+                exchange("https://a.org/missing", None, 404, true),
+                exchange("https://a.org/cut", None, 200, false),
+            ],
+            ..Record::default()
+        };
+        for url in ["https://a.org/moved", "https://b.org/new", "HTTPS://B.org:443/new#part"] {
+            assert!(record.fetched(url), "{url}");
+        }
+        for url in [
+            "https://a.org/missing",
+            "https://a.org/cut",
+            "https://a.org/",
+            "https://b.org/new?x",
+            "b.org/new",
+            "",
+        ] {
+            assert!(!record.fetched(url), "{url}");
+        }
+    }
+
+    #[test]
+    fn denials_are_counted_and_bounded() {
+        let mut record = Record::default();
+        for index in 0..DENIALS_MAX + 5 {
+            record.deny(Wall::Network, format!("GET https://a.org/{index}"), None);
+            record.deny(Wall::File, "link".to_owned(), None);
+        }
+        let links = record.denials.iter().find(|denial| denial.wall == Wall::File).unwrap();
+        assert_eq!(links.count, (DENIALS_MAX + 5) as u64);
+        assert_eq!((record.denials.len(), record.more_denials), (DENIALS_MAX, 6));
+    }
+}

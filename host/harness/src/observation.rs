@@ -1,18 +1,24 @@
 //! What the planner is told. Every limit, refusal, finding and failure becomes an observation
-//! here and nowhere else; an observation is data, never an instruction.
+//! here and nowhere else; an observation is data, never an instruction. What strangers wrote in it is
+//! made visible and cut here, so that no planner is steered by what no person sees.
 
 use checkrein_contract::event::{CriterionState, Ended, Event, Judge, Judgement};
 use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::interface::{Failure, Finding, LimitHit, Remedy};
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::Denial;
+use checkrein_contract::text::{told, told_json};
+
+/// Characters of one text, or of one JSON value, that a planner is told.
+const TOLD_MAX: usize = 2_000;
 
 /// Something told back to the planner.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Observation {
     /// An action was turned down before any call.
     Refused(Vec<Problem>),
-    /// The executor failed.
-    Failed(CallId, Failure),
+    /// The executor failed, after it was refused these things.
+    Failed(CallId, Failure, Vec<Denial>),
     /// A limit fired.
     Limited(CallId, LimitHit),
     /// The component trapped.
@@ -44,9 +50,11 @@ pub enum About<'e> {
 pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
     match event {
         Event::ActionRefused { subgoal, problems } => {
-            Some((About::Subgoal(subgoal), Observation::Refused(problems.clone())))
+            Some((About::Subgoal(subgoal), Observation::Refused(problems.iter().map(problem).collect())))
         }
-        Event::CallEnded { call, ended, .. } => Some((About::Call(call), ended_badly(call, ended)?)),
+        Event::CallEnded { call, ended, record, .. } => {
+            Some((About::Call(call), ended_badly(call, ended, &record.denials)?))
+        }
         Event::VerdictGiven { call, judge, judgement, .. } => {
             Some((About::Call(call), judged(call, judge, judgement)?))
         }
@@ -57,9 +65,10 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
             let unmet: Vec<CriterionState> = criteria.iter().filter(|state| !state.holds).cloned().collect();
             (!unmet.is_empty()).then(|| (About::Subgoal(subgoal), Observation::Unmet(unmet)))
         }
-        Event::RemedyGiven { call, diagnosis, remedy } => {
-            Some((About::Call(call), Observation::Advised(call.clone(), diagnosis.clone(), remedy.clone())))
-        }
+        Event::RemedyGiven { call, diagnosis, remedy } => Some((
+            About::Call(call),
+            Observation::Advised(call.clone(), short(diagnosis), remedy.as_ref().map(advice)),
+        )),
         Event::RunStarted { .. }
         | Event::RestorePointSet { .. }
         | Event::StageEntered { .. }
@@ -80,14 +89,17 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
     }
 }
 
-fn ended_badly(call: &CallId, ended: &Ended) -> Option<Observation> {
+fn ended_badly(call: &CallId, ended: &Ended, denials: &[Denial]) -> Option<Observation> {
     let call = call.clone();
     match ended {
         Ended::Outcome { .. } => None,
-        Ended::Failed { failure } => Some(Observation::Failed(call, failure.clone())),
+        Ended::Failed { failure } => {
+            let denials = denials.iter().map(denial).collect();
+            Some(Observation::Failed(call, self::failure(failure), denials))
+        }
         Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone())),
-        Ended::Trapped { message } => Some(Observation::Trapped(call, message.clone())),
-        Ended::Invalid { problem } => Some(Observation::Invalid(call, problem.clone())),
+        Ended::Trapped { message } => Some(Observation::Trapped(call, short(message))),
+        Ended::Invalid { problem } => Some(Observation::Invalid(call, self::problem(problem))),
     }
 }
 
@@ -95,7 +107,100 @@ fn judged(call: &CallId, judge: &Judge, judgement: &Judgement) -> Option<Observa
     let (call, judge) = (call.clone(), judge.clone());
     match judgement {
         Judgement::Accepted { .. } => None,
-        Judgement::Rejected { findings, .. } => Some(Observation::Rejected(call, judge, findings.clone())),
-        Judgement::Unavailable { reason } => Some(Observation::Unavailable(call, judge, reason.clone())),
+        Judgement::Rejected { findings, .. } => {
+            Some(Observation::Rejected(call, judge, findings.iter().map(finding).collect()))
+        }
+        Judgement::Unavailable { reason } => Some(Observation::Unavailable(call, judge, short(reason))),
+    }
+}
+
+fn short(text: &str) -> String {
+    told(text, TOLD_MAX)
+}
+
+fn denial(denial: &Denial) -> Denial {
+    let Denial { wall, what, grant, count } = denial;
+    Denial { wall: *wall, what: short(what), grant: grant.as_deref().map(short), count: *count }
+}
+
+fn failure(failure: &Failure) -> Failure {
+    Failure {
+        kind: failure.kind,
+        message: short(&failure.message),
+        evidence: told_json(&failure.evidence, TOLD_MAX),
+    }
+}
+
+fn problem(problem: &Problem) -> Problem {
+    Problem {
+        message: short(&problem.message),
+        expected: told_json(&problem.expected, TOLD_MAX),
+        actual: told_json(&problem.actual, TOLD_MAX),
+        location: problem.location.as_deref().map(short),
+        suggestion: problem.suggestion.as_deref().map(short),
+        ..problem.clone()
+    }
+}
+
+fn finding(finding: &Finding) -> Finding {
+    Finding {
+        rule: short(&finding.rule),
+        message: short(&finding.message),
+        expected: told_json(&finding.expected, TOLD_MAX),
+        actual: told_json(&finding.actual, TOLD_MAX),
+        location: finding.location.as_deref().map(short),
+        suggestion: finding.suggestion.as_deref().map(short),
+        severity: finding.severity,
+    }
+}
+
+/// Arguments stay as they are: they are data that is called with, checked by its schema.
+fn advice(remedy: &Remedy) -> Remedy {
+    match remedy {
+        Remedy::RetryWith(_) | Remedy::RetryAfter(_) => remedy.clone(),
+        Remedy::UseSkill(text) => Remedy::UseSkill(short(text)),
+        Remedy::Replan(text) => Remedy::Replan(short(text)),
+        Remedy::AskPerson(text) => Remedy::AskPerson(short(text)),
+        Remedy::GiveUp(text) => Remedy::GiveUp(short(text)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use checkrein_contract::Digest;
+    use checkrein_contract::id::RunId;
+    use checkrein_contract::interface::{FailureKind, Severity};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_strangers_wrote_is_seen_and_short() {
+        let hidden = format!("done\u{202e}\u{1b}[2J{}", "x".repeat(1 << 16));
+        let call = CallId::new(&RunId("20261130-abcdef".into()), &SubgoalId("a".into()), 1);
+        let finding = Finding {
+            rule: hidden.clone(),
+            severity: Severity::Error,
+            message: hidden.clone(),
+            expected: json!({ hidden.clone(): hidden.clone() }),
+            actual: json!([hidden.clone()]),
+            location: Some(hidden.clone()),
+            suggestion: Some(hidden.clone()),
+        };
+        let judge = Judge::Own { name: "s".into(), component: Digest::ZERO };
+        let failure =
+            Failure { kind: FailureKind::Internal, message: hidden.clone(), evidence: json!(hidden.clone()) };
+        let observations = [
+            judged(&call, &judge, &Judgement::Rejected { checks: Vec::new(), findings: vec![finding] }),
+            judged(&call, &judge, &Judgement::Unavailable { reason: hidden.clone() }),
+            ended_badly(&call, &Ended::Failed { failure }),
+            ended_badly(&call, &Ended::Trapped { message: hidden }),
+        ];
+        for observation in observations {
+            // Debug escapes what is hidden, and so would hide that it is there.
+            let text = format!("{observation:?}");
+            assert!(text.contains("done\\\\u{202e}") && !text.contains("done\\u{202e}"), "{text:.300}");
+            assert!(text.len() < 20_000, "{}", text.len());
+        }
     }
 }

@@ -158,6 +158,11 @@ impl Acceptor<'_> {
         Ok(ours::Failure { kind, message: self.clean(raw.message), evidence })
     }
 
+    /// Whether an answer of a verification is small enough to be sent on.
+    pub(crate) fn small(&self, raw: &Result<guest::Verdict, guest::Failure>) -> Accepted<()> {
+        self.size(raw.as_ref().map_or_else(size::failure, size::verdict))
+    }
+
     /// A verdict: something was looked at, and every finding says what differs.
     pub(crate) fn verdict(&self, raw: guest::Verdict) -> Accepted<ours::Verdict> {
         self.size(size::verdict(&raw))?;

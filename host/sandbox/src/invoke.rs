@@ -1,9 +1,11 @@
 //! One invocation: a fresh store and instance, its limits, its clocks, and what it used on
 //! whatever way it ends.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use checkrein_contract::grant::{Clock, Granted};
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -12,23 +14,23 @@ use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
-use wasmtime_wasi::FsPerms;
-use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::accept::{Acceptor, Refused};
-use crate::clock::SleptClock;
+use crate::cache::Cache;
+use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
+use crate::files::{Files, NotMounted, mounts};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
 use crate::net::wasi_http::Outgoing;
-use crate::net::{Closed, Gate, Pass, Scrubber};
+use crate::net::{Closed, Gate, Pass};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
 use crate::state::{Counter, State};
-use crate::wasi::{Folders, context};
+use crate::wasi::context;
 use crate::work::{self, NotStored};
 
 /// Fuel after which a computing guest lets others run, and to which fuel is exact when a call is
@@ -77,14 +79,14 @@ fn unstored<T>(error: StorageError) -> Ran<T> {
 
 /// Waits for a place: first the component's own, so that those who wait for it hold none of all.
 /// Both queues are fair.
-async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
+pub(crate) async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
     // Neither semaphore is ever closed, so both permits are there.
     let own = turns.acquire().await.ok();
     Turn { _place: places.acquire().await.ok(), _own: own }
 }
 
 /// The right to run, given back when it is dropped.
-struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     _place: Option<SemaphorePermit<'a>>,
     _own: Option<SemaphorePermit<'a>>,
 }
@@ -98,18 +100,21 @@ async fn enter<P: Part>(
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let meter = Meter::start(&setting.limits);
-    let state = match state::<P>(host, &setting, &log, work, &meter) {
+    let state = match state::<P>(host, &setting, &log, work, meter.deadline()) {
         Ok(state) => state,
-        Err(error) => return unstored(error),
+        Err(NotMounted::Storage(error)) => return unstored(error),
+        Err(NotMounted::Granted(why)) => return faulted(why),
     };
     let mut store = match store(host, state, &setting.limits, &meter) {
         Ok(store) => store,
         Err(error) => return faulted(format!("{error:#}")),
     };
     let call = Metered::new(Arc::clone(&meter), part.call(component, &mut store));
-    let result = match tokio::time::timeout_at(meter.deadline().into(), call).await {
-        Ok(result) => result,
-        Err(_) => Err(meter.wall_hit().into()),
+    let deadline = host.at(meter.deadline());
+    let result = tokio::select! {
+        biased;
+        result = call => result,
+        () = deadline => Err(meter.wall_hit().into()),
     };
     let used = used(&store, &setting.limits, &meter);
     let scrubber = Arc::clone(&store.data().scrubber);
@@ -138,37 +143,52 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
+/// What stands between one call and the network.
+pub(crate) fn gate_for(
+    host: &Host,
+    granted: &Granted,
+    limits: &Limits,
+    deadline: Instant,
+    recorder: Recorder,
+) -> Arc<dyn Gate> {
+    let blobs = Arc::clone(&host.blobs);
+    host.way_out.gate(Pass { granted, limits, deadline, recorder, blobs })
+}
+
 fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
     own: Option<&TempDir>,
-    meter: &Meter,
-) -> Result<State, StorageError> {
-    let mut folders = Folders::default();
-    if P::REACH != Reach::Nothing {
-        folders.input = setting.input.as_deref();
-        folders.artifacts = setting.artifacts.as_deref();
-        folders.work = match P::REACH {
-            Reach::OwnWork => own.map(|work| (work.path(), FsPerms::ReadWrite)),
-            Reach::GivenWork | Reach::Nothing => {
-                setting.work.as_deref().map(|path| (path, FsPerms::ReadOnly))
-            }
-        };
-    }
+    deadline: Instant,
+) -> Result<State, NotMounted> {
+    let cache = host.cache.as_ref().map(Cache::folder);
+    let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
+    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
-    let (gate, scrubber) = gate(host, P::REACH, setting, &recorder, meter);
+    let (gate, scrubber) = match P::REACH {
+        Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
+        Reach::OwnWork | Reach::GivenWork => (
+            gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
+            host.way_out.scrubber(&setting.granted),
+        ),
+    };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
-        wasi: context(&folders, setting, log)?,
+        wasi: context(setting, clock, log),
         table,
-        clock: SleptClock::default(),
+        clock: match clock {
+            Clock::Virtual => GuestClock::default(),
+            Clock::Real => GuestClock::Real(Instant::now()),
+        },
+        files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        outgoing: Outgoing::new(Arc::clone(&gate), limits),
-        wasi_http: WasiHttpCtx::new(),
+        outgoing: Outgoing::new(Arc::clone(&gate), limits, recorder.clone()),
+        wasi_http: Outgoing::context(),
         gate,
         scrubber,
         recorder,
@@ -177,27 +197,6 @@ fn state<P: Part>(
         host_calls: Counter::new(LimitKey::HostCalls, limits),
         wasi_calls: Counter::new(LimitKey::WasiCalls, limits),
     })
-}
-
-/// The call's way out, and what scrubs its secrets.
-fn gate(
-    host: &Host,
-    reach: Reach,
-    setting: &Setting,
-    recorder: &Recorder,
-    meter: &Meter,
-) -> (Arc<dyn Gate>, Arc<Scrubber>) {
-    if reach == Reach::Nothing {
-        return (Arc::new(Closed(recorder.clone())), Arc::default());
-    }
-    let open = host.network.open(Pass {
-        granted: &setting.granted,
-        limits: &setting.limits,
-        deadline: meter.deadline(),
-        recorder: recorder.clone(),
-        blobs: Arc::clone(&host.blobs),
-    });
-    (Arc::new(open), host.network.scrubber(&setting.granted))
 }
 
 fn store(host: &Host, state: State, limits: &Limits, meter: &Arc<Meter>) -> wasmtime::Result<Store<State>> {
@@ -281,4 +280,4 @@ async fn collect(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,7 +8,8 @@ use wasmtime::component::ResourceTable;
 use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView, WasiHttpView};
 
-use crate::clock::{ClockView, SleptClock};
+use crate::clock::{ClockView, GuestClock};
+use crate::files::{Files, FilesView};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::net::wasi_http::Outgoing;
@@ -20,7 +21,8 @@ use crate::stop::Stop;
 pub(crate) struct State {
     pub(crate) wasi: WasiCtx,
     pub(crate) table: ResourceTable,
-    pub(crate) clock: SleptClock,
+    pub(crate) clock: GuestClock,
+    pub(crate) files: Files,
     pub(crate) limiter: Limiter,
     pub(crate) log: LogBook,
     pub(crate) recorder: Recorder,
@@ -63,6 +65,11 @@ impl State {
     /// What the clock's host functions work on.
     pub(crate) fn clock(&mut self) -> ClockView<'_> {
         ClockView { clock: &self.clock, table: &mut self.table }
+    }
+
+    /// What the host functions for files work on.
+    pub(crate) fn files(&mut self) -> FilesView<'_> {
+        FilesView { files: &mut self.files, table: &mut self.table }
     }
 }
 

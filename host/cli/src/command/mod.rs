@@ -1,7 +1,10 @@
 //! What each command does.
 
+mod attempt;
 mod call;
 mod doctor;
+mod lint;
+mod policy;
 mod read;
 mod run;
 mod skill;
@@ -26,6 +29,8 @@ pub async fn perform(cli: Cli) -> Result<u8, CliError> {
         Command::Why { run, subject } => read::why(global, run, subject),
         Command::Trace(args) => read::trace(global, args),
         Command::Skill(command) => skill::perform(global, command).await,
+        Command::Try(args) => attempt::attempt(global, args).await,
+        Command::Policy(command) => policy::perform(global, command),
         Command::Doctor => doctor::doctor(global).await,
     }
 }

@@ -41,7 +41,7 @@ pub fn figures(view: &RunView) -> Vec<(String, &[u8])> {
     let shown = view
         .artifacts
         .iter()
-        .filter_map(|artifact| Some((figure_path(artifact), artifact.figure.as_deref()?)));
+        .filter_map(|artifact| Some((figure_path(artifact), artifact.figure.as_deref().ok()?)));
     shown.collect()
 }
 
@@ -59,6 +59,7 @@ pub(super) fn body(view: &RunView, target: Target) -> String {
     out.push_str("\n\n");
     out.push_str(&sections::not_reached(view, &composer.unresolved));
     out.push_str(&sections::failed_attempts(view));
+    out.push_str(&sections::refusals(view));
     out.push_str(&sections::how_to_check(view));
     out.push_str("## Evidence\n\n");
     out.push_str(
@@ -187,11 +188,8 @@ impl<'v> Composer<'v> {
     fn figure(&mut self, place: &str) -> Result<String, String> {
         let (at, artifact) =
             self.view.artifact(place).ok_or_else(|| format!("there is no artifact `{place}`"))?;
-        if artifact.figure.is_none() {
-            return Err(format!(
-                "`{place}` is `{}`, which is not shown as a figure",
-                artifact.file.media_type
-            ));
+        if let Err(why) = &artifact.figure {
+            return Err(format!("`{place}` is not shown as a figure: {why}"));
         }
         let title = escape::markdown(&artifact.file.title);
         let note = self.notes.artifact(artifact);
@@ -235,7 +233,7 @@ impl<'v> Composer<'v> {
             }
             for file in files {
                 let place = file.place();
-                let shown = if file.figure.is_some() { self.figure(&place) } else { self.artifact(&place) };
+                let shown = if file.figure.is_ok() { self.figure(&place) } else { self.artifact(&place) };
                 out.push_str(&shown.unwrap_or_else(|why| self.unresolved(&place, why)));
                 out.push_str("\n\n");
             }

@@ -4,47 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// Whether the character changes how others are shown, or is not shown itself: control
-/// characters, directions of writing, characters without width, tags.
-pub fn is_hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c,
-            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{115f}' | '\u{1160}' | '\u{3164}'
-            | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-            | '\u{fe00}'..='\u{fe0d}' | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}'
-            | '\u{e0000}'..='\u{e0fff}')
-}
-
-/// One line of text in which every character is seen: hidden ones stand as `\u{202e}`, the ends
-/// of lines as a space. For the terminal, and before any other escape.
-pub fn visible(text: &str) -> String {
-    reveal(text, |c| match c {
-        '\n' | '\t' => Some(' '),
-        '\r' => Some(' '),
-        _ => None,
-    })
-}
-
-/// As [`visible`], with the lines kept apart.
-pub fn visible_lines(text: &str) -> String {
-    let text = text.replace("\r\n", "\n");
-    reveal(&text, |c| matches!(c, '\n' | '\t').then_some(c))
-}
-
-fn reveal(text: &str, keep: impl Fn(char) -> Option<char>) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if let Some(kept) = keep(c) {
-            out.push(kept);
-        } else if is_hidden(c) {
-            // Writing to a String cannot fail.
-            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
+pub use checkrein_contract::text::{cut, is_hidden, visible, visible_lines};
 
 /// Plain text as Markdown: nothing in it is markup, a link, HTML or the end of a table's cell.
 pub fn markdown(text: &str) -> String {
@@ -157,24 +117,9 @@ pub fn json(value: &Value, max: usize) -> String {
     cut(&visible(&text), max)
 }
 
-/// The first `max` characters; the cut is marked.
-pub fn cut(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{} …", text[..at].trim_end()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn hidden_characters_are_seen() {
-        assert_eq!(visible("a\u{202e}b\u{1b}[2Jc\u{200b}\nd"), "a\\u{202e}b\\u{1b}[2Jc\\u{200b} d");
-        assert_eq!(visible_lines("a\r\nb\u{7}"), "a\nb\\u{7}");
-        assert_eq!(visible("Grün 漢字 é"), "Grün 漢字 é");
-    }
 
     #[test]
     fn markdown_is_plain() {

@@ -8,15 +8,14 @@ use checkrein_contract::event::{Ended, Event, FactEntry, Judgement, Logged, Setu
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp, is_relative_path, is_segment};
 use checkrein_contract::interface::Outcome;
 use checkrein_contract::port::Blobs;
+use checkrein_contract::record::Record;
 use checkrein_contract::task::Stage;
 
+use super::figure;
 use super::view::{
     AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView,
     StageView, SubgoalView, VerdictView, VerifiedBy,
 };
-
-/// The largest figure that is put into a page, in bytes.
-const FIGURE_MAX: u64 = 16 << 20;
 
 impl RunView {
     /// Folds the events of one run. Each outcome with facts, and each figure, is read once.
@@ -57,6 +56,7 @@ fn started(setup: &Setup, first: &Logged) -> Result<RunView> {
         task_digest: Digest::of_json(&task),
         planner: setup.planner.clone(),
         engine: setup.engine.clone(),
+        apart: setup.apart,
         components: setup.skills.iter().chain(&setup.verifiers).cloned().collect(),
         started: first.at,
         last: first.at,
@@ -177,14 +177,16 @@ impl Fold<'_> {
 
     fn apply_to_call(&mut self, event: &Event) -> Result<()> {
         match event {
-            Event::CallEnded { call, ended, log, .. } => {
+            Event::CallEnded { call, ended, log, record } => {
                 let view = self.call(call)?;
+                view.record.clone_from(record);
                 view.ended = Some(ended.clone());
                 view.log = *log;
             }
             Event::BudgetSettled { call, used } => self.call(call)?.used = Some(*used),
-            Event::VerdictGiven { call, judge, judgement, used, .. } => {
-                let verdict = VerdictView { judge: judge.clone(), judgement: judgement.clone(), used: *used };
+            Event::VerdictGiven { call, judge, judgement, used, record } => {
+                let (judge, judgement, record) = (judge.clone(), judgement.clone(), record.clone());
+                let verdict = VerdictView { judge, judgement, used: *used, record };
                 self.call(call)?.verdicts.push(verdict);
             }
             Event::OutcomeRejected { call, reasons } => {
@@ -230,7 +232,7 @@ impl Fold<'_> {
                 subgoal: subgoal.clone(),
                 call: id.clone(),
                 verified_by: checked.file(&file.path),
-                figure: self.figure(file)?,
+                figure: figure::read(file, self.blobs)?,
             });
         }
         Ok(())
@@ -239,13 +241,6 @@ impl Fold<'_> {
     fn outcome(&self, digest: &Digest) -> Result<Outcome> {
         let bytes = self.blobs.get(digest)?;
         serde_json::from_slice(&bytes).with_context(|| format!("the outcome {digest}"))
-    }
-
-    fn figure(&self, file: &StoredArtifact) -> Result<Option<Vec<u8>>> {
-        if !is_figure(&file.media_type) || file.bytes > FIGURE_MAX {
-            return Ok(None);
-        }
-        Ok(Some(self.blobs.get(&file.digest)?))
     }
 
     fn stage(&mut self, id: &str) -> Result<&mut StageView> {
@@ -283,6 +278,7 @@ fn intended(event: &Event, at: Timestamp) -> Result<CallView> {
         ended: None,
         used: None,
         log: None,
+        record: Record::default(),
         verdicts: Vec::new(),
         accepted: None,
         reasons: Vec::new(),
@@ -295,11 +291,6 @@ fn outcome_of(call: &CallView) -> Option<Digest> {
         Some(Ended::Outcome { outcome, .. }) => Some(*outcome),
         _ => None,
     }
-}
-
-/// Whether a page can show it: as an image only, so that no script in it can run.
-pub fn is_figure(media_type: &str) -> bool {
-    matches!(media_type, "image/svg+xml" | "image/png" | "image/jpeg")
 }
 
 /// Reports are written to where a file's place says, and a log may come from a stranger.

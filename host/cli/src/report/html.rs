@@ -231,7 +231,7 @@ impl<'v> Page<'v> {
         let Some(image) = self.image.take() else { return };
         let artifact = image.place.and_then(|place| self.view.artifacts.get(place));
         let Some((artifact, bytes)) =
-            artifact.and_then(|artifact| Some((artifact, artifact.figure.as_ref()?)))
+            artifact.and_then(|artifact| Some((artifact, artifact.figure.as_ref().ok()?)))
         else {
             return self.text(&format!("[image not shown: {}]", image.title));
         };

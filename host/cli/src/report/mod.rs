@@ -10,6 +10,7 @@
 //! * [`view`], [`fold`]: the read model, and how the events become it.
 //! * [`template`]: the placeholders of a task's report, and their faults.
 //! * [`escape`], [`number`], [`words`]: how text, numbers and endings are written.
+//! * [`figure`]: what of an artifact may be drawn.
 //! * [`compose`], [`sections`], [`notes`]: the report as Markdown.
 //! * [`html`]: the same as a page that needs nothing else.
 //! * [`json`]: the same as data.
@@ -17,6 +18,7 @@
 
 pub mod compose;
 pub mod escape;
+mod figure;
 pub mod fold;
 pub mod html;
 pub mod json;
@@ -38,7 +40,7 @@ mod tests;
 pub use compose::{figures, markdown};
 pub use html::html;
 pub use json::report_json;
-pub use line::event_line;
+pub use line::{event_line, wall_lines};
 pub use show::show;
 pub use template::check_template;
 pub use view::RunView;

@@ -1,14 +1,18 @@
 //! Whole reports over a made-up run: what they say, and what they let nobody do.
 
 use std::fs;
+use std::io::Write as _;
 
+use checkrein_contract::Digest;
 use checkrein_contract::event::{Ended, Event, Logged};
+use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::Level;
+use checkrein_contract::record::{Exchange, Record, Wall};
 use serde_json::json;
 
 use super::sample::Sample;
 use super::show::show_json;
-use super::{check_template, event_line, figures, html, markdown, report_json, show, why};
+use super::{check_template, event_line, figures, html, markdown, report_json, show, wall_lines, why};
 
 #[test]
 fn the_report_says_what_was_found_and_what_was_not() {
@@ -89,6 +93,46 @@ const ATTACKS: &[&str] = &[
     "⟦not reached: everything",
 ];
 
+/// What a guest asked for, in its own words, and was answered and refused.
+fn walls(words: &str) -> Record {
+    let exchange = Exchange {
+        method: words.to_owned(),
+        url: words.to_owned(),
+        asked: Some(words.to_owned()),
+        at: Timestamp(0),
+        ms: 1,
+        sent: Digest::of(b""),
+        sent_bytes: 0,
+        status: Some(200),
+        headers: vec![(words.to_owned(), words.to_owned())],
+        body: Some(Digest::of(b"x")),
+        body_bytes: 1,
+        error: Some(words.to_owned()),
+    };
+    let mut record = Record { exchanges: vec![exchange], ..Record::default() };
+    record.deny(Wall::Network, words.to_owned(), Some(words.to_owned()));
+    record
+}
+
+#[test]
+fn what_left_and_what_was_refused_is_shown() {
+    let view = Sample { record: walls("https://a.example/x"), ..Sample::default() }.view();
+    let markdown = markdown(&view);
+    assert!(markdown.contains("## What was refused"), "{markdown}");
+    assert!(markdown.contains("It asked `https://a.example/x https://a.example/x` (200 "), "{markdown}");
+    assert!(markdown.contains("- Refused, network: "), "{markdown}");
+    assert!(show(&view).contains("✗ refused, network: https://a.example/x"), "{}", show(&view));
+    let lines: Vec<String> = Sample { record: walls("u"), ..Sample::default() }
+        .events()
+        .0
+        .iter()
+        .flat_map(|logged| wall_lines(&logged.event))
+        .collect();
+    assert!(lines.iter().any(|line| line.trim() == "u u: 200, 1 B, u"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.trim() == "refused, network: u"), "{lines:?}");
+    assert!(!self::markdown(&Sample::default().view()).contains("What was refused"));
+}
+
 #[test]
 fn text_of_skills_is_text() {
     for attack in ATTACKS {
@@ -99,6 +143,7 @@ fn text_of_skills_is_text() {
             message: (*attack).to_owned(),
             figure_title: (*attack).to_owned(),
             note: (*attack).to_owned(),
+            record: walls(attack),
             ..Sample::default()
         };
         let text = "{{fact:de/x#/v}} and\n\n{{table:de/* | columns a=$last, v=/v}}\n\n{{figure:de/volcano.svg}}\n\n{{artifact:de/volcano.svg}}";
@@ -355,4 +400,72 @@ fn a_page_to_look_at() {
     let path = why(&view, "de/gene/FBgn0039155#/q").unwrap().text();
     fs::write(dir.join("checkrein-sample.txt"), format!("{}\n{path}\n{}\n", show(&view), lines.join("\n")))
         .unwrap();
+}
+
+/// A page that is attacked everywhere at once, opened in a browser: nothing runs, nothing is
+/// fetched. Markdown and figures too, each opened by itself.
+#[test]
+#[ignore = "needs a Chromium: CHROMIUM=/path/to/it, or `chromium` on the path"]
+fn a_browser_does_nothing_with_a_hostile_report() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = server.local_addr().unwrap();
+    let fetched = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = fetched.clone();
+    std::thread::spawn(move || {
+        for stream in server.incoming().map_while(Result::ok) {
+            count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            drop((&stream).write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"));
+        }
+    });
+    let act = format!("document.title='pwned';new Image().src='http://{at}/ran'");
+    let svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"9\" height=\"9\" onload=\"{act}\">\
+         <script>{act}</script><style>@import url(http://{at}/css);</style><image href=\"http://{at}/image\"/>\
+         <use href=\"http://{at}/use#x\"/><foreignObject width=\"9\" height=\"9\"><body xmlns=\"http://www.w3.org/1999/xhtml\">\
+         <iframe src=\"http://{at}/frame\"/><script>{act}</script></body></foreignObject>\
+         <animate attributeName=\"href\" values=\"javascript:{act}\"/><rect width=\"5\" height=\"5\" fill=\"url(http://{at}/fill)\"/></svg>"
+    );
+    let markup = format!(
+        "<img src=x onerror=\"{act}\"><script>{act}</script><iframe src=\"http://{at}/f\"></iframe>\
+         <link rel=stylesheet href=\"http://{at}/l\"><meta http-equiv=refresh content=\"0;url=http://{at}/m\">\
+         ![x](http://{at}/md) [y](javascript:{act}) <svg onload=\"{act}\"></svg> \"><base href=\"http://{at}/\">"
+    );
+    let facts = vec![
+        ("de/x".to_owned(), json!({ "v": markup, markup.clone(): "v" })),
+        ("de/y".to_owned(), json!(markup)),
+    ];
+    let text = "{{fact:de/x#/v}} and\n\n{{table:de/* | columns a=$last, v=/v}}\n\n{{figure:de/volcano.svg}}\n\n{{artifact:de/volcano.svg}}";
+    let sample = Sample {
+        text: Some(text.to_owned()),
+        facts,
+        figure: svg.clone(),
+        figure_title: markup.clone(),
+        message: markup.clone(),
+        note: markup,
+        ..Sample::default()
+    };
+    let view = sample.view();
+    let folder = tempfile::tempdir().unwrap();
+    let figure = figures(&view)[0].1.to_vec();
+    fs::write(folder.path().join("report.html"), html(&view)).unwrap();
+    fs::write(folder.path().join("figure.svg"), figure).unwrap();
+    // The attack works where nothing stands in its way, or this test would show nothing.
+    fs::write(folder.path().join("raw.svg"), svg).unwrap();
+    let visit = |file: &str| {
+        let browser = std::env::var_os("CHROMIUM").unwrap_or_else(|| "chromium".into());
+        let out = std::process::Command::new(browser)
+            .args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=3000", "--dump-dom"])
+            .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+            .arg(format!("file://{}", folder.path().join(file).display()))
+            .output()
+            .unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let fetched = fetched.swap(0, std::sync::atomic::Ordering::SeqCst);
+        (String::from_utf8(out.stdout).unwrap(), fetched)
+    };
+    let (page, fetched) = visit("report.html");
+    assert!(page.contains("<title>What knocking down pasilla changes</title>"), "{page:.400}");
+    assert_eq!(fetched, 0, "the page fetched something");
+    assert_eq!(visit("figure.svg").1, 0, "the figure fetched something");
+    assert!(visit("raw.svg").1 > 0, "the attack is none");
 }

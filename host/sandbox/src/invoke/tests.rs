@@ -1,6 +1,8 @@
 //! Hostile guests, each a complete skill with one part replaced, and the wall that stops it.
 
 mod answers;
+mod clock;
+mod cost;
 mod growth;
 mod reach;
 mod storage;
@@ -16,7 +18,7 @@ use crate::testing::{Guest, ready, sandbox};
 
 const LOOP: &str = "(loop $again (br $again)) unreachable";
 
-fn subgoal() -> Subgoal {
+pub(crate) fn subgoal() -> Subgoal {
     Subgoal { id: "s".into(), goal: "g".into(), args: json!({}), evidence: Vec::new(), criteria: Vec::new() }
 }
 
@@ -24,7 +26,7 @@ fn call() -> Call {
     Call { id: "c".into(), args: json!({}), attempt: 1, seed: 0, settings: json!({}) }
 }
 
-fn submission() -> Submission {
+pub(crate) fn submission() -> Submission {
     let outcome = Outcome { content: json!({ "n": 1 }), facts: Vec::new(), artifacts: Vec::new() };
     Submission {
         skill: "test".into(),
@@ -36,7 +38,7 @@ fn submission() -> Submission {
     }
 }
 
-fn mishap() -> Mishap {
+pub(crate) fn mishap() -> Mishap {
     Mishap { subgoal: subgoal(), call: call(), cause: Cause::Other("o".into()), earlier: Vec::new() }
 }
 
@@ -105,36 +107,4 @@ fn sleeper(nanos: u64) -> Guest {
         (import "time" "now" (func $now (result i64)))"#
         .to_owned();
     guest
-}
-
-/// What a fresh call costs, for the README: `cargo test --release -- --ignored --nocapture cost`.
-#[tokio::test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stderr, reason = "a measurement is read by a person")]
-async fn cost_of_a_call() {
-    let (sandbox, folder) = sandbox();
-    let setting = ready(&sandbox, &Guest::default());
-    let time = |name: &'static str, count: u32, began: std::time::Instant| {
-        eprintln!("{name}: {:.1} µs", began.elapsed().as_secs_f64() * 1e6 / f64::from(count));
-    };
-    for round in 0..2 {
-        let began = std::time::Instant::now();
-        for _ in 0..2000 {
-            assert!(matches!(sandbox.assess(setting.clone(), subgoal()).await.end, End::Returned(_)));
-        }
-        time("assess", 2000, began);
-        let began = std::time::Instant::now();
-        for _ in 0..1000 {
-            assert!(matches!(sandbox.execute(setting.clone(), call()).await.end, End::Returned(_)));
-        }
-        time("execute, with its /work", 1000, began);
-        eprintln!("round {round}");
-    }
-    let began = std::time::Instant::now();
-    sandbox.self_test().await.unwrap();
-    time("self-test", 1, began);
-    let began = std::time::Instant::now();
-    let other = crate::testing::sandbox_in(&folder);
-    time("a second sandbox", 1, began);
-    drop(other);
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+pub(crate) mod files;
 pub(crate) mod network;
 
 /// Where the static data of a guest begins.
