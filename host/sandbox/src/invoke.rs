@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::Clock;
+use checkrein_contract::grant::{Clock, Granted};
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -159,7 +159,7 @@ fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&TempDir>,
+    own: Option<&Written>,
     deadline: Instant,
 ) -> Result<State, NotMounted> {
     let cache = host.cache.as_ref().map(Cache::folder);

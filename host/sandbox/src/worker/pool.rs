@@ -82,9 +82,8 @@ impl Pool {
         }
         let answer = self.ask(&question).await;
         let limits = &question.setting.limits;
-        let unstored = question.recorder.failed();
-        let record = question.recorder.take();
         let failed = question.recorder.failed();
+        let record = question.recorder.take();
         let name = &question.component.manifest.name;
         let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match answer {
