@@ -104,14 +104,6 @@ pub(crate) struct Network {
     threads: Arc<NetworkThreads>,
 }
 
-/// Where the requests of a sandbox go.
-pub(crate) enum WayOut {
-    /// Out, through a gate of its own for each call.
-    Network(Network),
-    /// To the host of this worker process, which has the gate for the call.
-    Host(Arc<dyn Gate>),
-}
-
 impl Network {
     /// Starts the threads of the network. `roots` are certificates, in DER, that are trusted
     /// besides the system's.
