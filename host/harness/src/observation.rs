@@ -193,8 +193,8 @@ mod tests {
         let observations = [
             judged(&call, &judge, &Judgement::Rejected { checks: Vec::new(), findings: vec![finding] }),
             judged(&call, &judge, &Judgement::Unavailable { reason: hidden.clone() }),
-            ended_badly(&call, &Ended::Failed { failure }),
-            ended_badly(&call, &Ended::Trapped { message: hidden }),
+            ended_badly(&call, &Ended::Failed { failure }, &[]),
+            ended_badly(&call, &Ended::Trapped { message: hidden }, &[]),
         ];
         for observation in observations {
             // Debug escapes what is hidden, and so would hide that it is there.

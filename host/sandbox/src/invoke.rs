@@ -5,12 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::{Clock, Granted};
+use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use checkrein_contract::record::Record;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
@@ -25,10 +24,11 @@ use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
 use crate::net::wasi_http::Outgoing;
-use crate::net::{Closed, Gate, Pass};
+use crate::net::{Closed, Gate, Pass, Scrubber, WayOut};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
+use crate::scratch::Written;
 use crate::state::{Counter, State};
 use crate::wasi::context;
 use crate::work::{self, NotStored};
@@ -96,7 +96,7 @@ async fn enter<P: Part>(
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&TempDir>,
+    work: Option<&Written>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
     let meter = Meter::start(&setting.limits);
@@ -143,37 +143,45 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-/// What stands between one call and the network.
+/// What stands between one call and the network, and what scrubs its secrets. In a worker process
+/// that is the host's gate, at the other end of the pipe; no secret is there.
 pub(crate) fn gate_for(
     host: &Host,
-    granted: &Granted,
-    limits: &Limits,
+    setting: &Setting,
     deadline: Instant,
-    recorder: Recorder,
-) -> Arc<dyn Gate> {
-    let blobs = Arc::clone(&host.blobs);
-    host.way_out.gate(Pass { granted, limits, deadline, recorder, blobs })
+    recorder: &Recorder,
+) -> (Arc<dyn Gate>, Arc<Scrubber>) {
+    match &host.way_out {
+        WayOut::Host(gate) => (Arc::clone(gate), Arc::default()),
+        WayOut::Network(network) => {
+            let open = network.open(Pass {
+                granted: &setting.granted,
+                limits: &setting.limits,
+                deadline,
+                recorder: recorder.clone(),
+                blobs: Arc::clone(&host.blobs),
+            });
+            (Arc::new(open), network.scrubber(&setting.granted))
+        }
+    }
 }
 
 fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&TempDir>,
+    own: Option<&Written>,
     deadline: Instant,
 ) -> Result<State, NotMounted> {
     let cache = host.cache.as_ref().map(Cache::folder);
     let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
-    let mounts = mounts(P::REACH, setting, own.map(TempDir::path), &places)?;
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
     let (gate, scrubber) = match P::REACH {
         Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
-        Reach::OwnWork | Reach::GivenWork => (
-            gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
-            host.way_out.scrubber(&setting.granted),
-        ),
+        Reach::OwnWork | Reach::GivenWork => gate_for(host, setting, deadline, &recorder),
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
@@ -249,7 +257,7 @@ async fn collect(
     component: Arc<Component>,
     limits: Limits,
     ran: Ran<Result<Outcome, Failure>>,
-    work: TempDir,
+    work: Written,
 ) -> Ran<Execution> {
     let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
@@ -271,7 +279,7 @@ async fn collect(
             End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
-        work::remove(work);
+        drop(work);
         end
     });
     let end =

@@ -12,11 +12,10 @@ use checkrein_contract::port::{Blobs, StorageError};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::accept::{Acceptor, Refused};
 use crate::files::by_segments;
-use crate::scratch::{self, Kind};
+use crate::scratch::Written;
 use crate::stop::Stop;
 
 /// Why the files of an outcome were not stored.
@@ -40,18 +39,9 @@ impl From<StorageError> for NotStored {
     }
 }
 
-/// An empty folder under `scratch`.
-pub(crate) fn create(scratch: &Path) -> Result<TempDir, StorageError> {
-    scratch::folder(scratch, Kind::Work)
-}
-
-/// Removes it with all that is in it. What stays behind is told, and harms no later call: each has
-/// a folder of its own.
-pub(crate) fn remove(work: TempDir) {
-    let path = work.path().to_owned();
-    if let Err(error) = work.close() {
-        tracing::warn!(path = %path.display(), %error, "a `/work` could not be removed");
-    }
+/// An empty folder under `scratch`, removed with all that is in it when it is dropped.
+pub(crate) fn create(scratch: &Path) -> Result<Written, StorageError> {
+    Written::create(scratch)
 }
 
 /// Stores the files that an outcome names.

@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::bindings::filesystem::types::{
 use wasmtime_wasi::p2::{DynInputStream, DynOutputStream, FsError, FsResult};
 
 use super::quota::UsedUp;
-use super::stream::{At, Input, Output, growth};
+use super::stream::{At, Input, InputApart, Kept, Output};
 use super::{FilesView, Known, Place, Quota, open, path};
 
 impl From<UsedUp> for FsError {
@@ -116,10 +116,18 @@ impl HostDescriptor for FilesView<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynInputStream>> {
-        let held = self.known(&fd)?.held;
-        let stream = self.inner().read_via_stream(fd, offset)?;
-        let inner = self.table.delete(stream)?;
-        let stream: DynInputStream = Box::new(Input { inner, _held: held });
+        let known = self.known(&fd)?;
+        let file = match self.table.get(&fd)? {
+            Descriptor::File(file) => Arc::clone(&file.file),
+            Descriptor::Dir(_) => return Err(ErrorCode::IsDirectory.into()),
+        };
+        let (granted, kept) = self.kept(known)?;
+        let stream: DynInputStream = if granted {
+            let stream = self.inner().read_via_stream(fd, offset)?;
+            Box::new(InputApart { inner: self.table.delete(stream)?, _kept: kept })
+        } else {
+            Box::new(Input { file, position: offset, closed: false, _kept: kept })
+        };
         Ok(self.table.push(stream)?)
     }
 
@@ -128,17 +136,11 @@ impl HostDescriptor for FilesView<'_> {
         fd: Resource<Descriptor>,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        let (known, file) = (self.known(&fd)?, self.file(&fd)?);
-        self.files.writable("write", &known.place)?;
-        let stream = self.inner().write_via_stream(fd, offset)?;
-        self.bounded(stream, known, &file, At::Position(offset))
+        self.output(fd, At::Position(offset))
     }
 
     fn append_via_stream(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DynOutputStream>> {
-        let (known, file) = (self.known(&fd)?, self.file(&fd)?);
-        self.files.writable("write", &known.place)?;
-        let stream = self.inner().append_via_stream(fd)?;
-        self.bounded(stream, known, &file, At::End)
+        self.output(fd, At::End)
     }
 
     async fn read_directory(&mut self, fd: Resource<Descriptor>) -> FsResult<Resource<DirectoryEntryStream>> {
@@ -329,26 +331,36 @@ impl FilesView<'_> {
     /// By how much a file grows when something is written up to `end`.
     async fn growth(&mut self, file: &File, place: &Place, end: u64) -> FsResult<u64> {
         let file = Arc::clone(&file.file);
-        Ok(on_disk(self.files.mount(place).granted, move || growth(&file, end)).await??)
+        let length = on_disk(self.files.mount(place).granted, move || file.metadata()).await??.len();
+        Ok(end.saturating_sub(length))
     }
 
-    /// Puts the quota in front of a stream of wasmtime-wasi's.
-    fn bounded(
-        &mut self,
-        stream: Resource<DynOutputStream>,
-        known: Known,
-        file: &File,
-        at: At,
-    ) -> FsResult<Resource<DynOutputStream>> {
-        let stream: DynOutputStream = Box::new(Output {
-            inner: self.table.delete(stream)?,
-            file: Arc::clone(&file.file),
-            at,
-            quota: self.files.quota.clone(),
-            closed: false,
-            _held: known.held,
-        });
+    /// A stream to write, within the quota.
+    fn output(&mut self, fd: Resource<Descriptor>, at: At) -> FsResult<Resource<DynOutputStream>> {
+        let (known, file) = (self.known(&fd)?, self.file(&fd)?);
+        self.files.writable("write", &known.place)?;
+        let (granted, kept) = self.kept(known)?;
+        let apart = if granted {
+            let stream = match at {
+                At::Position(offset) => self.inner().write_via_stream(fd, offset)?,
+                At::End => self.inner().append_via_stream(fd)?,
+            };
+            Some(self.table.delete(stream)?)
+        } else {
+            None
+        };
+        let quota = self.files.quota.clone();
+        let stream: DynOutputStream =
+            Box::new(Output { file: Arc::clone(&file.file), apart, at, quota, closed: false, _kept: kept });
         Ok(self.table.push(stream)?)
+    }
+
+    /// Whether a stream works on a granted folder, and what it keeps counted: its file, and there
+    /// itself as well.
+    fn kept(&self, known: Known) -> FsResult<(bool, Kept)> {
+        let granted = self.files.mount(&known.place).granted;
+        let own = if granted { Some(self.files.hold(&known.place)?) } else { None };
+        Ok((granted, known.held.into_iter().chain(own).collect()))
     }
 
     /// Whether what is written there is to last: a `/work` is removed with its call.

@@ -40,8 +40,8 @@ impl FilesView<'_> {
         let folder = std::sync::Arc::clone(&dir.dir);
         let read = super::descriptor::on_disk(self.files.mount(place).granted, move || read(&folder)).await?;
         let Some(Read { entries, unnamed }) = read? else { return Err(self.too_long(place)) };
-        for _ in 0..unnamed {
-            self.files.deny("list", place, "a name that is not UTF-8 is left out");
+        if unnamed > 0 {
+            self.files.deny("list", place, &format!("{unnamed} names that are not UTF-8 are left out"));
         }
         let size = entries.keys().map(|name| name.len() as u64 + ENTRY).sum();
         let Some(held) = Held::take(&self.files.listed, size) else { return Err(self.too_long(place)) };

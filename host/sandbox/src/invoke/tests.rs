@@ -4,6 +4,7 @@ mod answers;
 mod clock;
 mod cost;
 mod growth;
+mod isolation;
 mod reach;
 mod storage;
 mod time;

@@ -38,11 +38,15 @@ pub(super) fn take(
         JudgedEnd::Returned(Err(failure)) => accepted(acceptor.failure(failure).map(Err)),
         JudgedEnd::Limited(hit) => End::Limited(known(hit)?),
         JudgedEnd::Trapped(message) => End::Trapped(short(&scrubber.text(&message))),
-        JudgedEnd::Storage(error) => End::Storage(error),
-        JudgedEnd::Fault(message) => End::Fault(short(&message)),
+        JudgedEnd::Storage(error) => unjudged(&error.to_string()),
+        JudgedEnd::Fault(message) => unjudged(&message),
     };
-    let log = scrubber.string(log);
-    Ok(Ran { end, used: bounded(used, limits), log, record: merged(record, said) })
+    Ok(Ran { end, used: bounded(used, limits), log: scrubber.string(log), record: merged(record, said) })
+}
+
+/// What went wrong in a worker is no fault of this host's: it could not judge, and that is all.
+fn unjudged(why: &str) -> End<Result<Verdict, Failure>> {
+    unavailable(why, 0, Record::default()).end
 }
 
 /// The answer where no worker gave one.

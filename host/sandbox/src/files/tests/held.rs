@@ -45,6 +45,28 @@ async fn open_listings_are_bounded() {
     assert_eq!(count(&ran, Wall::Limit), 14);
 }
 
+/// Going down into them to remove them would take a descriptor and a piece of the stack for each.
+#[tokio::test]
+async fn thousands_of_folders_in_one_another_are_removed() {
+    let world = World::new();
+    let ran = world.run(world.setting(&guests::deep_folders(4000))).await;
+    assert!(matches!(ran.end, End::Returned(_)), "{ran:?}");
+}
+
+/// Each may take a thread of the host for as long as the folder keeps it waiting.
+#[tokio::test]
+async fn streams_of_granted_folders_count_as_open_files() {
+    let world = World::new();
+    let script = guests::Script::new()
+        .open(guests::GRANTED, "given", 0, guests::READ)
+        .repeat(70, |script| script.reading());
+    let ran = world.run(world.granting(&script.guest(&[]), Access::ReadOnly)).await;
+    let notes = codes(&ran);
+    assert_eq!(notes[..64], ["ok"; 64]);
+    assert_eq!(notes[64..], ["quota"; 7]);
+    assert_eq!(count(&ran, Wall::Limit), 7);
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn no_descriptor_is_left_over() {

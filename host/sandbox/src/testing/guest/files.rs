@@ -758,6 +758,26 @@ pub(crate) fn open_listings(times: u32) -> Guest {
     Script::new().repeat(times, |script| script.keep_listing(IN)).guest(&[])
 }
 
+/// Makes folders, each in the one before, and a file at the bottom.
+pub(crate) fn deep_folders(depth: u32) -> Guest {
+    let mut script = Script::new();
+    let name = script.text("d");
+    script
+        .step(&format!("(global.set $file {})", Script::folder(WORK)))
+        .repeat(depth, |script| {
+            script
+                .step(&format!("(call $create-directory-at (global.get $file) {name} (global.get $ret))"))
+                .step(&format!(
+                    "(call $open-at (global.get $file) (i32.const 0) {name} (i32.const {DIRECTORY}) (i32.const {READ}) (global.get $ret))
+                     (if (i32.load8_u (global.get $ret)) (then unreachable))
+                     (if (global.get $n) (then (call $drop-descriptor (global.get $file))))
+                     (global.set $file (i32.load offset=4 (global.get $ret)))"
+                ))
+        })
+        .step("(call $note-ok)")
+        .guest(&[])
+}
+
 /// Writes where it can only read.
 pub(crate) fn write_where_it_can_only_read() -> Guest {
     let mut script = Script::new();
