@@ -104,14 +104,6 @@ pub(crate) struct Network {
     threads: Arc<NetworkThreads>,
 }
 
-/// Where the requests of a sandbox go.
-pub(crate) enum WayOut {
-    /// Out, through a gate of its own for each call.
-    Network(Network),
-    /// To the host of this worker process, which has the gate for the call.
-    Host(Arc<dyn Gate>),
-}
-
 impl Network {
     /// Starts the threads of the network. `roots` are certificates, in DER, that are trusted
     /// besides the system's.
@@ -127,10 +119,31 @@ impl Network {
             threads: Arc::new(NetworkThreads::start()?),
         })
     }
+}
 
-    /// What scrubs the secrets that a call may send.
+/// Where the gates of a sandbox lead.
+pub(crate) enum WayOut {
+    /// To the network.
+    Network(Network),
+    /// In a worker process: to the gate of its host, at the other end of the pipe.
+    Host(Arc<dyn Gate>),
+}
+
+impl WayOut {
+    /// The gate of one call.
+    pub(crate) fn gate(&self, pass: Pass<'_>) -> Arc<dyn Gate> {
+        match self {
+            WayOut::Network(network) => Arc::new(network.open(pass)),
+            WayOut::Host(gate) => Arc::clone(gate),
+        }
+    }
+
+    /// What scrubs the secrets that a call may send; a worker process has none.
     pub(crate) fn scrubber(&self, granted: &Granted) -> Arc<Scrubber> {
-        Arc::new(Scrubber::new(&granted.secrets, &self.secrets))
+        match self {
+            WayOut::Network(network) => Arc::new(Scrubber::new(&granted.secrets, &network.secrets)),
+            WayOut::Host(_) => Arc::default(),
+        }
     }
 }
 

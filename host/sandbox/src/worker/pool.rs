@@ -82,11 +82,8 @@ impl Pool {
         }
         let answer = self.ask(&question).await;
         let limits = &question.setting.limits;
-        let unstored = question.recorder.failed();
+        let failed = question.recorder.failed();
         let record = question.recorder.take();
-        if let Some(error) = unstored {
-            return Ran { end: End::Storage(error), ..unavailable("", 0, record) };
-        }
         let name = &question.component.manifest.name;
         let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match answer {
@@ -94,7 +91,10 @@ impl Pool {
                 match take(judged, name, limits, &question.scrubber, record.clone()) {
                     Ok(ran) => {
                         self.put_back(worker);
-                        ran
+                        match failed {
+                            Some(error) => Ran { end: End::Storage(error), ..ran },
+                            None => ran,
+                        }
                     }
                     Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
                 }
