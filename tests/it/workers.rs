@@ -1,6 +1,7 @@
 //! Worker processes: a verification runs in a process that has nothing, and whatever becomes of it
 //! there is an answer.
 
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,6 +15,7 @@ use checkrein_contract::interface::{
     Body, Call, Fact, Failure, FailureKind, Level, Outcome, Subgoal, Submission, Verdict,
 };
 use checkrein_contract::limits::{LimitKey, Limits};
+use checkrein_contract::network::Rule;
 use checkrein_contract::port::{
     BoxFuture, End, FactSource, Guests as _, NoFacts, NoObserver, Observer, Ran, Setting,
 };
@@ -232,6 +234,29 @@ async fn descriptors_that_were_left_open_are_closed() {
     let walls = bench.sandbox.hardening().await.unwrap().unwrap();
     assert!(walls.closed >= 2, "{walls:?}");
     assert_accepted(&bench.ask("-").await);
+}
+
+#[tokio::test]
+async fn a_request_of_a_verification_passes_the_hosts_gate() {
+    let bench = Bench::new().await;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/data", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let read = stream.read(&mut request).unwrap();
+        assert!(request[..read].starts_with(b"GET /data HTTP/1.1\r\n"));
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok").unwrap();
+    });
+    let ran = bench.ask(&format!("n{url}")).await;
+    assert!(matches!(ran.end, End::Trapped(_)), "{ran:?}");
+    assert!(ran.record.denials[0].what.contains(&url), "{:?}", ran.record);
+    let network = vec![Rule::parse(&format!("GET {url}")).unwrap()];
+    let setting = Setting { granted: Granted { network, ..Granted::default() }, ..bench.setting() };
+    let ran = bench.sandbox.verify(setting, submission(&format!("n{url}"))).await;
+    assert_accepted(&ran);
+    assert!(ran.record.fetched(&url), "{:?}", ran.record);
+    server.join().unwrap();
 }
 
 /// Tells that a guest has begun.

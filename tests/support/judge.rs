@@ -3,7 +3,7 @@ use checkrein_contract::section;
 /// A verifier as component text. It accepts an outcome whose content is 7 bytes long and ends in
 /// `1}`, and rejects any other; what it does besides stands in its settings, a JSON text of one
 /// letter: `"l"` says a line and loops, `"t"` traps, `"f"` needs exactly one fact, `"h"` needs a
-/// request over the network to be denied, `"o"` needs `/in` to be there.
+/// request over the network to be denied, `"nURL"` needs one to that URL to be answered, `"o"` needs `/in` to be there.
 pub struct Judge {
     /// Component text in front of all else.
     pub extra: String,
@@ -105,6 +105,11 @@ const TEXT: &str = r#"(component
         (then (call $fetch (i32.const 1030) (i32.const 3) (i32.const 1033) (i32.const 20) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2048))
           (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 1)) (then unreachable))
           (if (i32.ne (i32.load8_u (i32.const 2056)) (i32.const 0)) (then unreachable))))
+      (if (call $is (local.get $mode) (i32.const 110))
+        (then (call $fetch (i32.const 1030) (i32.const 3)
+            (i32.add (i32.load offset=136 (local.get $p)) (i32.const 2)) (i32.sub (i32.load offset=140 (local.get $p)) (i32.const 3))
+            (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 2048))
+          (if (i32.ne (i32.load8_u (i32.const 2048)) (i32.const 0)) (then unreachable))))
       (if (call $is (local.get $mode) (i32.const 111))
         (then (call $open (i32.const 2048))
           (if (i32.ne (i32.load (i32.const 2052)) (i32.const 1)) (then unreachable))))

@@ -82,11 +82,8 @@ impl Pool {
         }
         let answer = self.ask(&question).await;
         let limits = &question.setting.limits;
-        let unstored = question.recorder.failed();
+        let failed = question.recorder.failed();
         let record = question.recorder.take();
-        if let Some(error) = unstored {
-            return Ran { end: End::Storage(error), ..unavailable("", 0, record) };
-        }
         let name = &question.component.manifest.name;
         let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match answer {
@@ -94,7 +91,10 @@ impl Pool {
                 match take(judged, name, limits, &question.scrubber, record.clone()) {
                     Ok(ran) => {
                         self.put_back(worker);
-                        ran
+                        match failed {
+                            Some(error) => Ran { end: End::Storage(error), ..ran },
+                            None => ran,
+                        }
                     }
                     Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
                 }
@@ -297,7 +297,7 @@ impl Worker {
             match frame.message {
                 FromJudge::Judged(judged) => return Ok(judged),
                 FromJudge::Log { level, message } => {
-                    self.log(&*question.setting.observer, &level, &message)?
+                    self.log(&*question.setting.observer, &level, &question.scrubber.text(&message))?
                 }
                 FromJudge::Wants { number, want } => {
                     if let Some(answer) = at_once(question, &want) {
@@ -356,6 +356,7 @@ fn start(
     match want {
         Want::Progress { done, total, message } => {
             let observer = Arc::clone(&question.setting.observer);
+            let message = question.scrubber.string(message);
             under_way.spawn(async move {
                 observer.progress(done, total, shown(&message).to_owned()).await;
                 (number, Answer::Told, Vec::new())
