@@ -68,7 +68,7 @@ fn lint_tries_each_rule_at_what_it_must_and_must_not_allow() {
     let out = place.run(&["policy", "lint"]).expect(0).out;
     for what in [
         "ok    allows   GET https://api.example/v1/x",
-        "ok    refuses  GET http://api.example/v1/x  (scheme)",
+        "ok    refuses  GET http://api.example:443/v1/x  (scheme)",
     ] {
         assert!(out.contains(what), "`{what}` is not in\n{out}");
     }
