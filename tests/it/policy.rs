@@ -68,7 +68,7 @@ fn lint_tries_each_rule_at_what_it_must_and_must_not_allow() {
     let out = place.run(&["policy", "lint"]).expect(0).out;
     for what in [
         "ok    allows   GET https://api.example/v1/x",
-        "ok    refuses  GET http://api.example/v1/x  (scheme)",
+        "ok    refuses  GET http://api.example:443/v1/x  (scheme)",
     ] {
         assert!(out.contains(what), "`{what}` is not in\n{out}");
     }
@@ -83,7 +83,11 @@ fn what_was_refused_is_explained_with_a_grant_that_mends_it() {
     let load = "[skills]\nload = [\"*.wasm\"]\n";
     place.write("checkrein.toml", load);
     let ran = place.run(&["call", "asks", "{}"]);
-    assert!(ran.err.contains("refused, network: GET http://127.0.0.1"), "nothing fails quietly: {}", ran.err);
+    assert!(
+        ran.err.contains("refused, network: `GET http://127.0.0.1"),
+        "nothing fails quietly: {}",
+        ran.err
+    );
     let explained = place.run(&["policy", "explain", "--json"]).expect(0).json();
     let one = &explained["components"][0];
     let grant = one["grant"].as_str().unwrap();
@@ -93,7 +97,7 @@ fn what_was_refused_is_explained_with_a_grant_that_mends_it() {
     assert!(out.contains("the smallest grant that would allow it"), "{out}");
     assert!(place.run(&["policy", "explain", "@last", "none/such/1"]).expect(1).err.contains("no call"));
     for text in [place.run(&["show"]).out, place.run(&["trace"]).out] {
-        assert!(text.contains("refused, network: GET"), "{text}");
+        assert!(text.contains("refused, network: `GET"), "{text}");
     }
     // Pasted as it is, it holds, and the request is answered.
     place.write("checkrein.toml", &format!("{load}{grant}\n"));

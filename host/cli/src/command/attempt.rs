@@ -14,7 +14,7 @@ use checkrein_contract::interface::{Assessment, Body, Call, Failure, Outcome, Su
 use checkrein_contract::manifest::Kind;
 use checkrein_contract::network::Rule;
 use checkrein_contract::port::{
-    Blobs, End, Execution, Guests, NoFacts, NoObserver, Ran, Setting, StorageError,
+    Blobs, End, Execution, Guests, NoFacts, NoObserver, Ran, Setting, StorageError, Tree,
 };
 use checkrein_contract::problem::Faults;
 use checkrein_contract::section;
@@ -88,14 +88,7 @@ pub(super) async fn attempt(global: &Global, args: &TryArgs) -> Result<u8, CliEr
     }
     let loaded = sandbox.load(args.file.as_path()).await.map_err(|faults| CliError::Load(Faults(faults)))?;
     let gets = gets(&operator, &loaded);
-    let trial = Trial {
-        sandbox,
-        blobs: Arc::new(state.blobs()),
-        loaded: &loaded,
-        gets: &gets,
-        folder: folder.path(),
-        asked,
-    };
+    let trial = Trial { sandbox, blobs: Arc::new(state.blobs()), loaded: &loaded, gets: &gets, asked };
     let attempt = trial.run(SystemClock.now()).await?;
     let told = Told { loaded: Some(&loaded), gets: Some(&gets), attempt: Some(&attempt), ..told };
     tell::tell(global, &told);
@@ -175,7 +168,6 @@ struct Trial<'t> {
     blobs: Arc<dyn Blobs>,
     loaded: &'t Loaded,
     gets: &'t Effective,
-    folder: &'t Path,
     asked: Asked,
 }
 
@@ -191,7 +183,8 @@ impl Trial<'_> {
         attempt.assessed = Some(sound(self.sandbox.assess(setting.clone(), subgoal.clone()).await)?);
         let Ok(prepared) = &attempt.args else { return Ok(attempt) };
         let [input, artifacts] = self.place(prepared)?;
-        (setting.input, setting.artifacts) = (Some(input), Some(artifacts));
+        setting.input = Some(input.path().to_owned());
+        setting.artifacts = Some(artifacts.path().to_owned());
         let call = Call {
             id: "try".to_owned(),
             args: Value::Object(prepared.args.clone()),
@@ -294,25 +287,25 @@ impl Trial<'_> {
         (at < calls.len()).then(|| calls.swap_remove(at))
     }
 
-    /// Puts the files where the call sees them, and gives the folders of `/in` and `/artifacts`.
-    fn place(&self, prepared: &Prepared) -> Result<[PathBuf; 2], CliError> {
-        let folders = ["in", "artifacts"].map(|name| self.folder.join(name));
-        let make =
-            |path: &Path| std::fs::create_dir_all(path).map_err(|error| StorageError::of_io(path, &error));
-        folders.iter().try_for_each(|folder| make(folder))?;
+    /// The files that the call sees at `/in` and `/artifacts`, as those of a run are: in folders
+    /// that a worker can read, for as long as the trees live.
+    fn place(&self, prepared: &Prepared) -> Result<[Box<dyn Tree>; 2], CliError> {
+        let mut files = [Vec::new(), Vec::new()];
         for (place, content) in &prepared.files {
-            let path = self.folder.join(place);
-            path.parent().map_or(Ok(()), make)?;
-            match content {
-                Content::Text(text) => {
-                    std::fs::write(&path, text).map_err(|error| StorageError::of_io(&path, &error))?;
-                }
+            let digest = match content {
+                Content::Text(text) => self.blobs.put(text.as_bytes())?,
                 Content::File(from) => {
-                    std::fs::copy(from, &path).map_err(|error| CliError::unreadable(from, &error))?;
+                    let mut file =
+                        std::fs::File::open(from).map_err(|error| CliError::unreadable(from, &error))?;
+                    self.blobs.put_from(&mut file)?.0
                 }
+            };
+            match (place.strip_prefix("in/"), place.strip_prefix("artifacts/")) {
+                (Some(path), _) => files[0].push((path.to_owned(), digest)),
+                (None, path) => files[1].push((path.unwrap_or(place).to_owned(), digest)),
             }
         }
-        Ok(folders)
+        Ok([self.blobs.tree(&files[0])?, self.blobs.tree(&files[1])?])
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is told of a component that was tried: one screen, all of it a stranger's text.
 
-use checkrein_contract::grant::Clock;
+use checkrein_contract::grant::{Clock, Granted};
 use checkrein_contract::interface::{Failure, Verdict};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::manifest::{Capabilities, Kind, Manifest};
@@ -303,12 +303,14 @@ fn needed(told: &Told<'_>, attempt: &Attempt) {
     let needs = needs(attempt);
     output::line("");
     if needs.is_empty() {
-        let more = if asked(&loaded.manifest.capabilities).is_empty() {
-            ""
+        let rest = if *told.once != Granted::default() {
+            ", with what was granted once"
+        } else if asked(&loaded.manifest.capabilities).is_empty() {
+            ": it needs no grant for this"
         } else {
-            "; what it asks for was not needed in this call"
+            ": it needs no grant for this; what it asks for was not needed in this call"
         };
-        return output::line(&format!("it was refused nothing: it needs no grant for this{more}"));
+        return output::line(&format!("it was refused nothing{rest}"));
     }
     let manifest = &loaded.manifest;
     let grant = needs.grant(&manifest.name, &manifest.capabilities, told.once, &gets.limits);
