@@ -77,7 +77,7 @@ fn what_cannot_be_taken_back_waits_for_a_person() {
     let guests = Arc::new(good());
     let mut setup = setup(vec![subgoal("one")]);
     setup.task.mode = checkrein_contract::task::Mode::ReadWrite;
-    setup.skills[0].manifest.effects = Effects::Irreversible;
+    setup.skills[0].effects = Effects::Irreversible;
     let ended = run(&guests, setup);
     assert_eq!(ended.status, RunStatus::NeedsPerson);
     assert!(guests.calls.lock().unwrap().is_empty());
@@ -87,7 +87,7 @@ fn what_cannot_be_taken_back_waits_for_a_person() {
 fn a_read_only_task_calls_nothing_with_effects() {
     let guests = Arc::new(good());
     let mut setup = setup(vec![subgoal("one")]);
-    setup.skills[0].manifest.effects = Effects::Idempotent;
+    setup.skills[0].effects = Effects::Idempotent;
     let ended = run(&guests, setup);
     assert_eq!(ended.status, RunStatus::NotReached);
     assert!(guests.calls.lock().unwrap().is_empty());
