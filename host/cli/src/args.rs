@@ -104,8 +104,12 @@ pub enum Command {
     )]
     Skill(SkillCommand),
     /// Say what is in force on this machine, and try the limits
-    #[command(after_help = "Example:\n  checkrein doctor")]
-    Doctor,
+    #[command(after_help = "Example:\n  checkrein doctor --attack")]
+    Doctor {
+        /// Run hostile components against this configuration, and say what stopped each
+        #[arg(long)]
+        attack: bool,
+    },
 }
 
 /// How a task is run.

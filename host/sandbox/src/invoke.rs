@@ -109,7 +109,8 @@ async fn enter<P: Part>(
         Ok(result) => result,
         Err(_) => Err(meter.wall_hit().into()),
     };
-    let used = used(&store, &setting.limits, &meter);
+    let record = store.data().recorder.take();
+    let used = used(&store, &setting.limits, &meter, &record);
     let acceptor = Acceptor { component: &component.manifest.name, limits: &setting.limits };
     let end = match result {
         Ok(raw) => P::accept(&acceptor, raw).map_or_else(refused, End::Returned),
@@ -119,7 +120,6 @@ async fn enter<P: Part>(
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    let record = store.data().recorder.take();
     Ran { end, used, log: log.text(), record }
 }
 
@@ -189,14 +189,20 @@ fn count(limits: &Limits, key: LimitKey) -> usize {
     usize::try_from(limits.get(key)).unwrap_or(usize::MAX)
 }
 
-fn used(store: &Store<State>, limits: &Limits, meter: &Meter) -> Used {
+fn used(store: &Store<State>, limits: &Limits, meter: &Meter, record: &Record) -> Used {
     let left = store.get_fuel().unwrap_or(0);
+    let state = store.data();
     Used {
         fuel: limits.get(LimitKey::Fuel).saturating_sub(left),
         cpu_ms: millis(meter.cpu()),
         wall_ms: millis(meter.wall()),
-        memory_bytes: store.data().limiter.peak(),
-        host_calls: store.data().host_calls.total(),
+        memory_bytes: state.limiter.peak(),
+        host_calls: state.host_calls.total(),
+        // Both are counted where the engine leaves the guest.
+        wasi_calls: state.wasi_calls.total().saturating_sub(state.host_calls.total()),
+        http_calls: record.exchanges.len() as u64,
+        http_in_bytes: record.exchanges.iter().map(|exchange| exchange.body_bytes).sum(),
+        http_out_bytes: record.exchanges.iter().map(|exchange| exchange.sent_bytes).sum(),
     }
 }
 

@@ -18,9 +18,11 @@
 //! * `net`: the one way out, its rules, redirects, limits and secrets.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
+//! * [`attack`]: hostile components, and whether the walls hold against them.
 //! * `self_test`: the limits are tried before anything else runs.
 
 mod accept;
+pub mod attack;
 mod bindings;
 mod cache;
 mod clock;

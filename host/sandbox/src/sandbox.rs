@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use checkrein_contract::digest::Digest;
 use checkrein_contract::interface::{
@@ -28,6 +29,9 @@ use crate::net::{Network, Resolver, Secrets, SystemResolver};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::scratch::sweep;
 use crate::state::State;
+
+/// How long a thread for blocking work waits for more.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// Where the sandbox keeps what it makes. Both folders are made if they are not there.
 #[derive(Clone, Debug)]
@@ -171,6 +175,11 @@ impl Sandbox {
         components.entry(component.digest).or_insert(component);
     }
 
+    /// Forgets a component; calls of it that are under way go on.
+    pub(crate) fn forget(&self, digest: &Digest) {
+        self.0.components.write().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    }
+
     pub(crate) fn component(&self, digest: &Digest) -> Option<Arc<Component>> {
         self.0.components.read().unwrap_or_else(PoisonError::into_inner).get(digest).map(Arc::clone)
     }
@@ -243,6 +252,8 @@ fn start_runtime() -> io::Result<Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("checkrein-guest")
+        // A thread that blocked once is soon given back, so that one that still does is seen.
+        .thread_keep_alive(IDLE)
         .enable_all()
         .build()
 }

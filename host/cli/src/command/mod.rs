@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod attack;
 mod call;
 mod doctor;
 mod read;
@@ -26,6 +27,7 @@ pub async fn perform(cli: Cli) -> Result<u8, CliError> {
         Command::Why { run, subject } => read::why(global, run, subject),
         Command::Trace(args) => read::trace(global, args),
         Command::Skill(command) => skill::perform(global, command).await,
-        Command::Doctor => doctor::doctor(global).await,
+        Command::Doctor { attack: false } => doctor::doctor(global).await,
+        Command::Doctor { attack: true } => attack::attack(global).await,
     }
 }

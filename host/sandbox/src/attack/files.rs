@@ -1,0 +1,7 @@
+//! Components that reach for files of others, or fill the disk.
+
+use super::Attack;
+
+pub(super) fn attacks() -> Vec<Attack> {
+    Vec::new()
+}
