@@ -86,7 +86,11 @@ fn all_mistakes_of_a_configuration_at_once() {
         &["table-profile"],
         r#"
 [grant.table-profile]
-network = ["GET https://example.org/*"]
+network = ["GET https://example.org/*", "example.org"]
+files = ["rw data"]
+secrets = [{ name = "k", host = "example.org", header = "host", env = "HOME" }]
+clock = "fast"
+effects = "none"
 max-score = 200
 facts = ["profile*"]
 limits = { memory = "much", fule = 1 }
@@ -99,7 +103,12 @@ use = "y"
     let task = place.write("task.toml", "schema = \"checkrein/task@1\"\nname = \"a\"\ngoal = \"g\"\n");
     let ran = place.run(&["run", &task.display().to_string()]).expect(1);
     for what in [
-        "grant.table-profile.network",
+        "did you mean \"https://example.org\"?",
+        "`data` is not absolute",
+        "grant.table-profile.secrets[0].header",
+        "grant.table-profile.secrets[0].env",
+        "grant.table-profile.clock",
+        "grant.table-profile.effects",
         "max-score",
         "facts",
         "memory",
@@ -242,6 +251,10 @@ fn usage_mistakes_end_with_2_and_help_shows_an_example() {
         &["skill", "list"],
         &["skill", "test"],
         &["doctor"],
+        &["try"],
+        &["policy", "show"],
+        &["policy", "lint"],
+        &["policy", "explain"],
     ];
     for command in commands {
         let mut args = command.to_vec();

@@ -101,6 +101,7 @@ fn two_skills_that_wait_for_each_others_progress_line_both_run() {
         planner: "triggers".to_owned(),
         engine: "test".to_owned(),
         clock: Timestamp(0),
+        apart: false,
     };
     let log = state.log(&setup.run).unwrap();
     let world = World {

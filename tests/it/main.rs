@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod architecture;
+mod attempt;
 mod bad_component;
 mod bad_input;
 mod concurrency;
@@ -12,6 +13,8 @@ mod documents;
 mod endings;
 mod hostile;
 mod lies;
+mod operator;
+mod policy;
 mod skills;
 mod storage;
 mod trace;

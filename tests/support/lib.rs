@@ -6,10 +6,12 @@
 mod disk;
 mod running;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use checkrein_contract::section;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -82,6 +84,8 @@ fn test_state() -> PathBuf {
 /// A folder of its own, with a state folder that has the compiled components already.
 pub struct Place {
     folder: TempDir,
+    /// What `$XDG_CONFIG_HOME` is: the operator's own, and not that of who runs the tests.
+    home: TempDir,
 }
 
 /// What a command printed, and how it ended.
@@ -123,7 +127,7 @@ impl Default for Place {
 impl Place {
     /// A new place.
     pub fn new() -> Self {
-        let place = Place { folder: tempfile::tempdir().unwrap() };
+        let place = Place { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
         copy(&warm_cache().join("cache"), &place.state().join("cache"));
         place
     }
@@ -153,6 +157,33 @@ impl Place {
         self.write("checkrein.toml", &format!("[skills]\nload = [{}]\n{more}", load.join(", ")));
     }
 
+    /// Writes the operator's own file.
+    pub fn operator(&self, text: &str) -> PathBuf {
+        let file = self.home.path().join("checkrein/operator.toml");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        for (path, mode) in [(file.parent().unwrap(), 0o700), (&file, 0o600)] {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        file
+    }
+
+    /// Writes `NAME.wasm`, a skill that asks for `http://127.0.0.1:PORT/x` on every call, with more
+    /// of its manifest.
+    pub fn asking(&self, name: &str, port: u16, more: &str) -> PathBuf {
+        let text = std::fs::read_to_string(root().join("tests/guests/asks.wat")).unwrap();
+        let bytes = wat::parse_str(text.replace("00000", &format!("{port:05}"))).unwrap();
+        let manifest = format!(
+            "schema = \"checkrein/skill@1\"\nkind = \"skill\"\nname = \"{name}\"\nversion = \"1.0.0\"\n\
+             description = \"asks the network\"\neffects = \"none\"\n[args]\ntype = \"object\"\n{more}"
+        );
+        let bytes = section::embed(&bytes, section::MANIFEST, manifest.as_bytes()).unwrap();
+        let bytes = section::embed(&bytes, section::CASES, b"[[case]]\nname = \"one\"\n").unwrap();
+        let file = self.path().join(format!("{name}.wasm"));
+        std::fs::write(&file, bytes).unwrap();
+        file
+    }
+
     /// Runs `checkrein` in it.
     pub fn run(&self, args: &[&str]) -> Ran {
         self.run_with(args, |_| {})
@@ -173,6 +204,7 @@ impl Place {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.path()).env_remove("CHECKREIN_LOG").env_remove("RUST_BACKTRACE");
+        command.env("XDG_CONFIG_HOME", self.home.path());
         command
     }
 

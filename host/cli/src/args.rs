@@ -20,7 +20,7 @@ pub struct Cli {
 }
 
 /// Flags of every command.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct Global {
     /// The configuration, in place of the `checkrein.toml` found upwards from the current folder
     #[arg(long, global = true, value_name = "FILE")]
@@ -28,6 +28,9 @@ pub struct Global {
     /// The state folder, in place of `.checkrein` beside the configuration
     #[arg(long, global = true, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// The operator's own file, in place of `~/.config/checkrein/operator.toml`
+    #[arg(long, global = true, value_name = "FILE")]
+    pub operator: Option<PathBuf>,
     /// Print one JSON object with `schema` in place of text
     #[arg(long, global = true)]
     pub json: bool,
@@ -103,6 +106,17 @@ pub enum Command {
         after_help = "Example:\n  checkrein skill build my-skill && checkrein skill test my-skill"
     )]
     Skill(SkillCommand),
+    /// Run a stranger's component once, with nothing granted: what it is, what it asked for, and what it would need
+    #[command(
+        after_help = "Example:\n  checkrein try downloaded.wasm\n  checkrein try downloaded.wasm --args '{\"table\":\"/in/t.csv\"}' --in t=t.csv\n\nNothing is kept. Exit: 0 tried, 5 it does not load, 6 it broke, ran into a limit, or fails its own verification."
+    )]
+    Try(TryArgs),
+    /// Show what components may do, check what is granted, and find the grant that is missing
+    #[command(
+        subcommand,
+        after_help = "Example:\n  checkrein policy show\n  checkrein policy lint\n  checkrein policy explain @last"
+    )]
+    Policy(PolicyCommand),
     /// Say what is in force on this machine, and try the limits
     #[command(after_help = "Example:\n  checkrein doctor --attack")]
     Doctor {
@@ -121,6 +135,45 @@ pub struct RunArgs {
     /// Who proposes; in this version, `triggers`: no model, a plain rule
     #[arg(long, default_value = "triggers", value_parser = ["triggers"])]
     pub planner: String,
+}
+
+/// How a component is tried.
+#[derive(Clone, Debug, Args)]
+pub struct TryArgs {
+    /// The component
+    pub file: PathBuf,
+    /// Its arguments, a JSON object; default: those of its own first case
+    #[arg(long, value_name = "JSON")]
+    pub args: Option<String>,
+    /// A file that the call sees at /in/<file name>
+    #[arg(long = "in", value_name = "NAME=FILE")]
+    pub inputs: Vec<String>,
+    /// Let this through, this once: a network rule, or `ro /folder`
+    #[arg(long, value_name = "RULE")]
+    pub grant_once: Vec<String>,
+}
+
+/// What can be asked about what components may do.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// What each component asks for, is granted, and so gets; nothing is run
+    #[command(after_help = "Example:\n  checkrein policy show my-skill")]
+    Show {
+        /// One component
+        name: Option<String>,
+    },
+    /// Each grant, what it matches, and what it nearly matches and does not; exit 6 if one never matches
+    #[command(after_help = "Example:\n  checkrein policy lint")]
+    Lint,
+    /// What was refused in a run, and the smallest grant that would allow it
+    #[command(after_help = "Example:\n  checkrein policy explain @last")]
+    Explain {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+        /// One of its calls
+        call: Option<String>,
+    },
 }
 
 /// `trace`, and what is below it.

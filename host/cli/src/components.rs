@@ -1,20 +1,23 @@
 //! The components of a configuration: found, loaded, and joined with what they are granted.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use checkrein_contract::event::{Binding, ComponentCard};
-use checkrein_contract::grant::Granted;
-use checkrein_contract::id::{covers, overlap};
-use checkrein_contract::limits::Limits;
-use checkrein_contract::manifest::Kind;
+use checkrein_contract::id::overlap;
+use checkrein_contract::limits::LimitKey;
+use checkrein_contract::manifest::{Kind, Manifest};
 use checkrein_contract::problem::{Fault, Faults};
+use checkrein_contract::section;
+use checkrein_contract::task::Mode;
 use checkrein_sandbox::{Loaded, Sandbox};
 
 use crate::config::{Config, Grant};
 use crate::error::{CliError, fault};
+use crate::grants;
 use crate::output;
+use crate::standing::Standing;
 
 /// What a run may use.
 #[derive(Clone, Debug, Default)]
@@ -35,23 +38,23 @@ impl Components {
     /// # Errors
     ///
     /// All that do not load, or all that the configuration says of components that are not there.
-    pub async fn load(sandbox: &Sandbox, config: &Config) -> Result<Self, CliError> {
+    pub async fn load(sandbox: &Sandbox, standing: &Standing, mode: Mode) -> Result<Self, CliError> {
+        let config = &standing.config;
         let files = patiently(load_files(sandbox, find(config)?)).await?;
         check_names(&files)?;
         check_schemas(&files)?;
-        let file = config.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default();
-        let mut faults = Vec::new();
+        let file = config.place();
         let mut components = Components::default();
         for (path, loaded) in &files {
-            let grant = config.grants.get(&loaded.manifest.name).cloned().unwrap_or_default();
-            match card(&file, config, &grant, loaded) {
-                Ok(card) if loaded.manifest.kind == Kind::Skill => components.skills.push(card),
-                Ok(card) => components.verifiers.push(card),
-                Err(fault) => faults.push(*fault),
+            let card = card(standing, loaded, mode);
+            match loaded.manifest.kind {
+                Kind::Skill => components.skills.push(card),
+                Kind::Verifier => components.verifiers.push(card),
             }
             components.files.push((path.clone(), loaded.clone()));
         }
-        check_grants(&file, config, &files, &mut faults);
+        let manifests: Vec<&Manifest> = files.iter().map(|(_, loaded)| &loaded.manifest).collect();
+        let mut faults = grant_faults(config, &manifests);
         components.bindings = bind(&file, config, &components, &mut faults);
         if faults.is_empty() { Ok(components) } else { Err(CliError::Input(Faults(faults))) }
     }
@@ -72,6 +75,46 @@ async fn patiently<T>(loading: impl Future<Output = T>) -> T {
         }
     }
     loading.await
+}
+
+/// The manifests of the components of a configuration, each with its file; nothing is run.
+///
+/// # Errors
+///
+/// All files that hold none, or one that does not parse.
+pub fn manifests(config: &Config) -> Result<Vec<(PathBuf, Manifest)>, CliError> {
+    let (mut found, mut faults) = (Vec::new(), Vec::new());
+    for path in find(config)? {
+        match manifest_of(&path) {
+            Ok(manifest) => found.push((path, manifest)),
+            Err(Faults(mut more)) => faults.append(&mut more),
+        }
+    }
+    if faults.is_empty() { Ok(found) } else { Err(CliError::Load(Faults(faults))) }
+}
+
+fn manifest_of(path: &Path) -> Result<Manifest, Faults> {
+    let shown = path.display().to_string();
+    let one = |stage: &str, expected: &str, found: &str, mend: &str| {
+        Faults(vec![fault(&shown, stage, expected, found, mend)])
+    };
+    let most = LimitKey::Component.default_value();
+    let metadata = std::fs::metadata(path);
+    let metadata =
+        metadata.map_err(|error| one("file", "a file that can be read", &error.to_string(), ""))?;
+    if metadata.len() > most {
+        let expected = format!("at most {}", LimitKey::Component.show(most));
+        return Err(one("size", &expected, &LimitKey::Component.show(metadata.len()), ""));
+    }
+    let bytes = std::fs::read(path);
+    let bytes = bytes.map_err(|error| one("file", "a file that can be read", &error.to_string(), ""))?;
+    let section = section::find(&bytes, section::MANIFEST);
+    let section = section.map_err(|error| one("format", "a component", &error.to_string(), ""))?;
+    let Some(text) = section else {
+        let mend = "`checkrein skill build` embeds one";
+        return Err(one("manifest", "a manifest", "none", mend));
+    };
+    Manifest::parse(&format!("{shown}#{}", section::MANIFEST), &String::from_utf8_lossy(text))
 }
 
 /// The files that the patterns stand for, sorted, each once.
@@ -158,50 +201,32 @@ fn check_schemas(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
     if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
 }
 
-fn card(file: &str, config: &Config, grant: &Grant, loaded: &Loaded) -> Result<ComponentCard, Box<Fault>> {
+fn card(standing: &Standing, loaded: &Loaded, mode: Mode) -> ComponentCard {
+    let Standing { config, operator, .. } = standing;
     let manifest = &loaded.manifest;
-    let facts = match &grant.facts {
-        None => manifest.facts.clone(),
-        Some(granted) => {
-            let wider = granted.iter().find(|pattern| !manifest.facts.iter().any(|own| covers(own, pattern)));
-            if let Some(wider) = wider {
-                let place = format!("grant.{}.facts", manifest.name);
-                let expected = format!("subjects within its manifest's ({})", manifest.facts.join(", "));
-                let found = format!("{wider:?}");
-                return Err(Box::new(Fault { place, ..fault(file, "semantics", &expected, &found, "") }));
-            }
-            granted.clone()
-        }
-    };
-    Ok(ComponentCard {
+    let grant = config.grants.get(&manifest.name).cloned().unwrap_or_default();
+    let gets = grants::effective(config, operator, &grant, manifest, mode);
+    ComponentCard {
         component: loaded.digest,
-        limits: limits(config, grant, loaded),
-        facts,
-        settings: grant.settings.clone(),
-        granted: Granted::default(),
-        effects: manifest.effects,
+        limits: gets.limits,
+        facts: gets.facts,
+        settings: grant.settings,
+        granted: gets.reach,
+        effects: gets.effects,
         max_score: grant.max_score,
         manifest: manifest.clone(),
-    })
+    }
 }
 
-/// Default limits, those of the configuration, and those of the grant; a component that asks for
-/// less than it would get is held to what it asks for.
-fn limits(config: &Config, grant: &Grant, loaded: &Loaded) -> Limits {
-    let mut limits = Limits::default().overlay(&config.limits);
-    for (key, asked) in &loaded.manifest.capabilities.limits.0 {
-        if *asked < limits.get(*key) {
-            limits = limits.with(*key, *asked);
-        }
-    }
-    limits.overlay(&grant.limits)
-}
-
-fn check_grants(file: &str, config: &Config, files: &[(PathBuf, Loaded)], faults: &mut Vec<Fault>) {
-    let known: Vec<&str> = files.iter().map(|(_, loaded)| loaded.manifest.name.as_str()).collect();
-    for name in config.grants.keys().filter(|name| !known.contains(&name.as_str())) {
-        faults.push(unknown(file, &format!("grant.{name}"), "component", name, &known));
-    }
+/// Everything that the grants say and that can never match these components.
+pub fn grant_faults(config: &Config, manifests: &[&Manifest]) -> Vec<Fault> {
+    let file = config.place();
+    let known: Vec<&str> = manifests.iter().map(|manifest| manifest.name.as_str()).collect();
+    let of = |(name, grant): (&String, &Grant)| match manifests.iter().find(|one| one.name == *name) {
+        Some(manifest) => grants::faults(&file, grant, manifest),
+        None => vec![unknown(&file, &format!("grant.{name}"), "component", name, &known)],
+    };
+    config.grants.iter().flat_map(of).collect()
 }
 
 fn unknown(file: &str, place: &str, what: &str, name: &str, known: &[&str]) -> Fault {

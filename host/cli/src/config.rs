@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use checkrein_contract::document::{Document, Section};
-use checkrein_contract::id::is_subject_pattern;
-use checkrein_contract::limits::LimitChanges;
-use checkrein_contract::manifest::read_limits;
+use checkrein_contract::grant::{Granted, SecretUse};
+use checkrein_contract::id::{is_segment, is_subject_pattern};
+use checkrein_contract::limits::{LimitChanges, LimitKey};
+use checkrein_contract::manifest::{
+    Effects, read_clock, read_folders, read_limits, read_rules, read_secret_at,
+};
 use serde_json::{Value, json};
 
 use crate::args::Global;
@@ -17,9 +20,16 @@ pub const FILE: &str = "checkrein.toml";
 /// The name of the state folder.
 pub const STATE: &str = ".checkrein";
 
+/// What is told of a key that only the operator's own file may hold.
+const OPERATORS: &str = "it belongs in the operator's own file, `~/.config/checkrein/operator.toml` or --operator FILE: a project may come from a stranger";
+
 /// What the operator allows a component.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grant {
+    /// Network, folders, secrets and clock.
+    pub reach: Granted,
+    /// What a call changes outside, in the operator's own judgement.
+    pub effects: Option<Effects>,
     /// Other limits.
     pub limits: LimitChanges,
     /// The subjects it may write, narrower than its manifest's.
@@ -32,7 +42,14 @@ pub struct Grant {
 
 impl Default for Grant {
     fn default() -> Self {
-        Grant { limits: LimitChanges::default(), facts: None, max_score: 100, settings: json!({}) }
+        Grant {
+            reach: Granted::default(),
+            effects: None,
+            limits: LimitChanges::default(),
+            facts: None,
+            max_score: 100,
+            settings: json!({}),
+        }
     }
 }
 
@@ -95,8 +112,12 @@ impl Config {
             config.load = skills.get("load").unwrap_or_default();
             skills.close();
         }
+        refuse_what_is_the_operators(&root);
         if let Some(limits) = root.section("limits") {
-            config.limits = limits.section("default").map(read_own_limits).unwrap_or_default();
+            config.limits = limits.section("default").map(read_changed_limits).unwrap_or_default();
+            if limits.get::<Value>("ceiling").is_some() {
+                limits.fault("ceiling", "no ceiling", "`ceiling`", OPERATORS);
+            }
             limits.close();
         }
         config.grants =
@@ -104,6 +125,11 @@ impl Config {
         config.verifiers = root.sections("verifier").into_iter().filter_map(read_verifier).collect();
         root.close();
         document.finish(Some(config)).map_err(CliError::Input)
+    }
+
+    /// The file as faults name it.
+    pub fn place(&self) -> String {
+        self.file.as_deref().map(|file| file.display().to_string()).unwrap_or_default()
     }
 
     /// The folder that relative paths in the configuration are relative to.
@@ -156,6 +182,16 @@ pub fn state_folder(global: &Global) -> Result<PathBuf, CliError> {
     Ok(beside.map_or_else(current_folder, Ok)?.join(STATE))
 }
 
+/// The folder of the configuration that would be found from the current folder, if there is one.
+///
+/// # Errors
+///
+/// If there is no current folder.
+pub fn project_folder() -> Result<Option<PathBuf>, CliError> {
+    let here = current_folder()?;
+    Ok(here.ancestors().find(|dir| dir.join(FILE).is_file()).map(Path::to_owned))
+}
+
 /// The current folder.
 ///
 /// # Errors
@@ -165,19 +201,23 @@ pub fn current_folder() -> Result<PathBuf, CliError> {
     std::env::current_dir().map_err(|error| CliError::unreadable(Path::new("."), &error))
 }
 
-fn read_grant(section: Section<'_>) -> Grant {
-    // Named in the design, and refused by this version: a grant that would do nothing must not
-    // look as if it did something.
-    for key in ["network", "files", "secrets", "clock", "effects"] {
-        if section.get::<Value>(key).is_some() {
-            section.fault(
-                key,
-                "no such grant",
-                &format!("`{key}`"),
-                "this version grants no network, folders, secrets, clock or effects; remove it",
-            );
+/// Where secrets come from, ceilings, and the gateway's own wall.
+fn refuse_what_is_the_operators(root: &Section<'_>) {
+    for (key, expected) in
+        [("secrets", "no source of a secret"), ("secret", "no source of a secret"), ("ceiling", "no ceiling")]
+    {
+        if root.get::<Value>(key).is_some() {
+            root.fault(key, expected, &format!("`{key}`"), OPERATORS);
         }
     }
+    let Some(gateway) = root.section("gateway") else { return };
+    if gateway.get::<bool>("process") == Some(false) {
+        gateway.fault("process", "true, or nothing", "false, which lowers a wall", OPERATORS);
+    }
+    gateway.close();
+}
+
+fn read_grant(section: Section<'_>) -> Grant {
     let max_score = section.get::<u64>("max-score").unwrap_or(100);
     if max_score > 100 {
         section.fault("max-score", "0 to 100", &max_score.to_string(), "");
@@ -185,7 +225,14 @@ fn read_grant(section: Section<'_>) -> Grant {
     let facts: Option<Vec<String>> = section.get("facts");
     check_patterns(&section, "facts", facts.as_deref().unwrap_or_default());
     let grant = Grant {
-        limits: section.section("limits").map(read_own_limits).unwrap_or_default(),
+        reach: Granted {
+            network: read_rules(&section),
+            files: read_folders(&section),
+            secrets: read_secrets(&section),
+            clock: read_clock(&section),
+        },
+        effects: read_effects(&section),
+        limits: section.section("limits").map(read_changed_limits).unwrap_or_default(),
         facts,
         max_score: max_score.min(100) as u8,
         settings: read_settings(&section),
@@ -194,17 +241,45 @@ fn read_grant(section: Section<'_>) -> Grant {
     grant
 }
 
-/// Limits of the operator; those that this version holds for all calls alike cannot be changed.
-fn read_own_limits(section: Section<'_>) -> LimitChanges {
-    for key in ["stack", "component"] {
-        if section.has(key) {
-            section.fault(
-                key,
-                "a limit that can be changed",
-                &format!("`{key}`"),
-                "this version holds it for all calls alike; remove it",
-            );
+/// A grant can say that what it allows is safe to repeat, or that it is not; never that it is nothing.
+fn read_effects(section: &Section<'_>) -> Option<Effects> {
+    let expected = "\"idempotent\" or \"irreversible\"";
+    section
+        .parsed("effects", expected, |word| Effects::parse(word).filter(|effects| *effects != Effects::None))
+}
+
+fn read_secrets(section: &Section<'_>) -> Vec<SecretUse> {
+    let uses: Vec<SecretUse> = section.sections("secrets").into_iter().filter_map(read_secret).collect();
+    for (at, one) in uses.iter().enumerate() {
+        if uses[..at].iter().any(|before| before.at == one.at) {
+            let found = format!("two for the header `{}` of {}", one.at.header, one.at.host);
+            section.fault("secrets", "one secret for a header", &found, "remove one of them");
         }
+    }
+    uses
+}
+
+fn read_secret(section: Section<'_>) -> Option<SecretUse> {
+    for key in ["env", "file", "value", "command"] {
+        if section.get::<Value>(key).is_some() {
+            section.fault(key, "no source of a secret", &format!("`{key}`"), OPERATORS);
+        }
+    }
+    let name = section.need::<String>("name");
+    let at = read_secret_at(&section);
+    if let Some(name) = name.as_ref().filter(|name| !is_segment(name)) {
+        section.fault("name", "the name of a secret in the operator's file", &format!("{name:?}"), "");
+    }
+    section.close();
+    Some(SecretUse { name: name?, at: at? })
+}
+
+/// Limits of the operator; those that this version holds for all calls alike cannot be changed.
+pub(crate) fn read_changed_limits(section: Section<'_>) -> LimitChanges {
+    for key in LimitKey::ALL.iter().filter(|key| key.is_fixed() && section.has(key.as_str())) {
+        let found = format!("`{key}`");
+        let mend = format!("it is {} for every component; remove it", key.show(key.default_value()));
+        section.fault(key.as_str(), "a limit that can be changed", &found, &mend);
     }
     read_limits(section)
 }

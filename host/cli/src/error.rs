@@ -160,6 +160,22 @@ impl CliError {
     }
 }
 
+/// The mistakes of both, if both have some.
+///
+/// # Errors
+///
+/// Those of either.
+pub fn both<A, B>(one: Result<A, CliError>, two: Result<B, CliError>) -> Result<(A, B), CliError> {
+    match (one, two) {
+        (Ok(one), Ok(two)) => Ok((one, two)),
+        (Err(CliError::Input(mut faults)), Err(CliError::Input(more))) => {
+            faults.0.extend(more.0);
+            Err(CliError::Input(faults))
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
+}
+
 /// A fault of a whole file.
 pub fn fault(file: &str, stage: &str, expected: &str, found: &str, mend: &str) -> Fault {
     Fault {

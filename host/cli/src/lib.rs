@@ -5,7 +5,9 @@
 //!
 //! * [`args`]: what can be typed; [`command`]: what each command does.
 //! * [`config`], [`task_file`]: the operator's files, checked whole before anything runs.
-//! * [`components`]: from the configuration to components with their grants.
+//! * [`operator`]: the operator's own file; [`standing`]: both, with the secrets that are named.
+//! * [`components`]: from the configuration to components; [`grants`]: what each asks for, is
+//!   granted, and gets; [`needs`]: the grant that would allow what was refused.
 //! * [`world`], [`progress`]: what a run needs from outside, and what a person sees of it.
 //! * [`report`]: what is told of a run afterwards.
 //! * [`build`]: from a folder of source to a component.
@@ -17,9 +19,13 @@ pub mod command;
 pub mod components;
 pub mod config;
 pub mod error;
+pub mod grants;
+pub mod needs;
+pub mod operator;
 pub mod output;
 pub mod progress;
 pub mod report;
+pub mod standing;
 pub mod task_file;
 pub mod world;
 
@@ -29,6 +35,11 @@ use clap::Parser;
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
+    // A worker process is no command: it gives up its rights before anything else is set up.
+    let mut words = std::env::args_os().skip(1);
+    if words.next().is_some_and(|word| word == "worker") {
+        return checkrein_sandbox::worker::main(words);
+    }
     let cli = match args::Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

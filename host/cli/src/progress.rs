@@ -87,7 +87,8 @@ impl Watcher for Progress {
     fn appended(&self, events: &[Logged], state: &State) {
         for logged in events {
             self.show(&logged.event, state);
-            if let Some(text) = line(&logged.event, state, self.width) {
+            let refused = refusals(&logged.event, state, self.width);
+            for text in line(&logged.event, state, self.width).into_iter().chain(refused) {
                 self.say(&text);
             }
         }
@@ -168,6 +169,18 @@ fn of_call<'s>(event: &Event, state: &'s State) -> Option<(&'s SubgoalId, String
         _ => return None,
     };
     Some((&state.calls.get(call)?.subgoal, text))
+}
+
+/// A line for each thing that a call or its judge was refused.
+fn refusals(event: &Event, state: &State, width: usize) -> Vec<String> {
+    let (call, record, who) = match event {
+        Event::CallEnded { call, record, .. } => (call, record, String::new()),
+        Event::VerdictGiven { call, record, judge, .. } => (call, record, format!("{}: ", judge.name())),
+        _ => return Vec::new(),
+    };
+    let Some(subgoal) = state.calls.get(call).map(|call| &call.subgoal) else { return Vec::new() };
+    let text = |denial: String| format!("  {:<14} refused, {who}{denial}", subgoal.as_str());
+    words::denials(record).into_iter().map(|denial| one_line(&text(denial), width)).collect()
 }
 
 fn judged(judgement: &Judgement) -> Option<String> {

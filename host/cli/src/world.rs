@@ -6,13 +6,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::port::BoxFuture;
 use checkrein_harness::driver::Clock;
-use checkrein_sandbox::{Options, Places, Sandbox, SandboxError};
+use checkrein_sandbox::{Options, Places, Sandbox, SandboxError, Secrets, Workers};
 use checkrein_store::{State, StoreError};
 use rand::RngExt;
 
 use crate::args::Global;
 use crate::config::state_folder;
 use crate::error::CliError;
+use crate::operator::Operator;
 
 /// The system's clock.
 #[derive(Clone, Copy, Debug)]
@@ -65,8 +66,8 @@ pub fn read_state(global: &Global) -> Result<State, CliError> {
 /// # Errors
 ///
 /// If it cannot be set up, or a limit does not hold.
-pub async fn sandbox(state: &State) -> Result<Sandbox, CliError> {
-    let sandbox = untried_sandbox(state)?;
+pub async fn sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Result<Sandbox, CliError> {
+    let sandbox = untried_sandbox(state, operator, secrets)?;
     let held = sandbox.self_test().await;
     held.map_err(|error| CliError::Ours(format!("{error}; `checkrein doctor` shows what is in force")))?;
     Ok(sandbox)
@@ -77,9 +78,13 @@ pub async fn sandbox(state: &State) -> Result<Sandbox, CliError> {
 /// # Errors
 ///
 /// If it cannot be set up.
-pub fn untried_sandbox(state: &State) -> Result<Sandbox, CliError> {
+pub fn untried_sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Result<Sandbox, CliError> {
     let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
-    Ok(Sandbox::new(Options::new(places), Arc::new(state.blobs()))?)
+    let program = std::env::current_exe()
+        .map_err(|error| CliError::Ours(format!("this program does not find itself: {error}")))?;
+    let workers = Some(Workers { program, verify: operator.process });
+    let options = Options { secrets, workers, ..Options::new(places) };
+    Ok(Sandbox::new(options, Arc::new(state.blobs()))?)
 }
 
 impl From<SandboxError> for CliError {

@@ -76,6 +76,9 @@ pub struct Setup {
     pub engine: String,
     /// The wall clock that guests see.
     pub clock: Timestamp,
+    /// Whether verifications ran in a process of their own, behind the gateway's own wall.
+    #[serde(default)]
+    pub apart: bool,
 }
 
 /// One trigger's answer.

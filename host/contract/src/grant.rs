@@ -82,6 +82,11 @@ impl Folder {
         };
         Some(Folder { access: self.access.min(other.access), path: path.clone() })
     }
+
+    /// Whether it allows all that the other does.
+    pub fn covers(&self, other: &Folder) -> bool {
+        self.and(other).as_ref() == Some(other)
+    }
 }
 
 impl fmt::Display for Folder {

@@ -101,6 +101,59 @@ impl LimitKey {
         Self::ALL.iter().copied().find(|limit| limit.as_str() == key)
     }
 
+    /// The most that a grant can give, unless the operator's own file says otherwise.
+    pub fn default_ceiling(self) -> u64 {
+        match self {
+            LimitKey::Fuel => 10_000_000_000_000,
+            LimitKey::Cpu => 30 * 60_000,
+            LimitKey::Wall => 2 * 3_600_000,
+            LimitKey::Memory => 4 << 30,
+            LimitKey::TableElements => 1_000_000,
+            LimitKey::Outcome => 64 << 20,
+            LimitKey::Facts => 100_000,
+            LimitKey::Log => 64 << 20,
+            LimitKey::HostCalls => 10_000_000,
+            LimitKey::WasiCalls => 1_000_000_000,
+            LimitKey::HttpCalls => 10_000,
+            LimitKey::Transfer => 1 << 30,
+            LimitKey::Handles => 1_000_000,
+            LimitKey::Random => 64 << 20,
+            LimitKey::HttpIn | LimitKey::HttpOut => 1 << 30,
+            LimitKey::WorkBytes => 16 << 30,
+            LimitKey::WorkFiles => 1_000_000,
+            LimitKey::Tables
+            | LimitKey::Instances
+            | LimitKey::Memories
+            | LimitKey::Stack
+            | LimitKey::Component => self.default_value(),
+        }
+    }
+
+    /// Whether the engine or the loader holds it for all calls alike, so that nothing changes it.
+    pub fn is_fixed(self) -> bool {
+        matches!(self, LimitKey::Stack | LimitKey::Component)
+    }
+
+    /// Whether it can be lowered and not raised: the engine is laid out for its default.
+    pub fn is_most(self) -> bool {
+        matches!(self, LimitKey::Tables | LimitKey::Instances | LimitKey::Memories)
+    }
+
+    /// A value as a configuration writes it, exactly: `"256 MiB"`, `"30000 ms"`, `1000`.
+    pub fn write(self, value: u64) -> String {
+        let whole = |unit: u64| value > 0 && value.is_multiple_of(unit);
+        match self.unit() {
+            Unit::Count => value.to_string(),
+            Unit::Bytes if whole(1 << 30) => format!("\"{} GiB\"", value >> 30),
+            Unit::Bytes if whole(1 << 20) => format!("\"{} MiB\"", value >> 20),
+            Unit::Bytes if whole(1 << 10) => format!("\"{} KiB\"", value >> 10),
+            Unit::Bytes => format!("\"{value} B\""),
+            Unit::Millis if whole(60_000) => format!("\"{} min\"", value / 60_000),
+            Unit::Millis if whole(1_000) => format!("\"{} s\"", value / 1_000),
+            Unit::Millis => format!("\"{value} ms\""),
+        }
+    }
+
     /// A value as a person writes it, such as `256 MiB`.
     pub fn parse_value(self, text: &str) -> Option<u64> {
         match self.unit() {
@@ -235,6 +288,17 @@ mod tests {
     fn keys_are_unique_and_parse_back() {
         for key in LimitKey::ALL {
             assert_eq!(LimitKey::parse(key.as_str()), Some(*key));
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_as_it_was() {
+        for key in LimitKey::ALL {
+            for value in [0, 1, 999, 1_000, 1 << 10, 60_000, 1_500 << 20, 4 << 30, key.default_ceiling()] {
+                let text = key.write(value);
+                assert_eq!(key.parse_value(text.trim_matches('"')), Some(value), "{key} {text}");
+            }
+            assert!(key.default_ceiling() >= key.default_value(), "{key}");
         }
     }
 

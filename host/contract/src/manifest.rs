@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::document::{Document, Section};
-use crate::grant::{Clock, Folder, SecretHeader};
+use crate::grant::{Clock, Folder, Granted, SecretHeader, SecretUse};
 use crate::id::{is_segment, is_subject_pattern};
 use crate::limits::{LimitChanges, LimitKey};
 use crate::network::{Rule, Target};
@@ -47,6 +47,15 @@ pub enum Effects {
 }
 
 impl Effects {
+    /// The word for them.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Effects::None => "none",
+            Effects::Idempotent => "idempotent",
+            Effects::Irreversible => "irreversible",
+        }
+    }
+
     /// The effects with this word.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -71,6 +80,32 @@ pub struct Capabilities {
     pub clock: Clock,
     /// Other limits than the default ones.
     pub limits: LimitChanges,
+}
+
+impl Capabilities {
+    /// What of a grant it gets: asked for and granted, both.
+    #[must_use]
+    pub fn and(&self, granted: &Granted) -> Granted {
+        let asked_for = |secret: &&SecretUse| self.secrets.contains(&secret.at);
+        Granted {
+            network: meets(&self.network, &granted.network, Rule::and, Rule::covers),
+            files: meets(&self.files, &granted.files, Folder::and, Folder::covers),
+            secrets: granted.secrets.iter().filter(asked_for).cloned().collect(),
+            clock: if self.clock == Clock::Real { granted.clock } else { Clock::Virtual },
+        }
+    }
+}
+
+/// What each of the one and each of the other both allow, without what another of them covers.
+fn meets<T>(asked: &[T], granted: &[T], and: fn(&T, &T) -> Option<T>, covers: fn(&T, &T) -> bool) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for met in granted.iter().flat_map(|given| asked.iter().filter_map(move |wanted| and(wanted, given))) {
+        if !all.iter().any(|known| covers(known, &met)) {
+            all.retain(|known| !covers(&met, known));
+            all.push(met);
+        }
+    }
+    all
 }
 
 /// The manifest of a component.
@@ -369,6 +404,37 @@ mod tests {
         assert_eq!(manifest.capabilities.limits.0[&LimitKey::Memory], 256 << 20);
         assert!(manifest.applies_to("Test each gene for Differential Expression."));
         assert!(!manifest.applies_to("differential expressions"));
+    }
+
+    #[test]
+    fn it_gets_what_it_asks_for_and_is_granted() {
+        let rule = |text: &str| Rule::parse(text).unwrap();
+        let at = |header: &str| SecretHeader { host: "a.example".to_owned(), header: header.to_owned() };
+        let secret = |header: &str| SecretUse { name: "s".to_owned(), at: at(header) };
+        let asked = Capabilities {
+            network: vec![rule("GET,POST https://a.example/*"), rule("GET https://b.example/*")],
+            files: vec![Folder::parse("ro /data").unwrap()],
+            secrets: vec![at("x-key")],
+            clock: Clock::Real,
+            limits: LimitChanges::default(),
+        };
+        let granted = Granted {
+            network: vec![
+                rule("GET https://a.example/v1/x"),
+                rule("GET https://a.example/v1/*"),
+                rule("GET https://c.example/*"),
+            ],
+            files: vec![Folder::parse("rw /data/ref").unwrap()],
+            secrets: vec![secret("x-key"), secret("authorization")],
+            clock: Clock::Real,
+        };
+        let effective = asked.and(&granted);
+        assert_eq!(effective.network, [rule("GET https://a.example/v1/*")]);
+        assert_eq!(effective.files, [Folder::parse("ro /data/ref").unwrap()]);
+        assert_eq!(effective.secrets, [secret("x-key")]);
+        assert_eq!(effective.clock, Clock::Real);
+        assert_eq!(Capabilities::default().and(&granted), Granted::default());
+        assert_eq!(asked.and(&Granted::default()), Granted::default());
     }
 
     #[test]

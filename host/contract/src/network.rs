@@ -179,7 +179,11 @@ impl Target {
         if port == 0 {
             return Err("port 0 is none".to_owned());
         }
-        Ok(Target { scheme, host, port, path: url.path().to_owned(), query: url.query().map(str::to_owned) })
+        if climbs(url.path()) {
+            return Err("its path has an encoded `.` or `..` segment".to_owned());
+        }
+        let path = canonical_path(url.path());
+        Ok(Target { scheme, host, port, path, query: url.query().map(str::to_owned) })
     }
 
     /// Where a redirect from here leads.
@@ -221,6 +225,16 @@ enum Hosts {
     One(Host),
     /// All names below this one, not itself.
     Below(String),
+}
+
+impl Hosts {
+    fn allows(&self, host: &Host) -> bool {
+        match (self, host) {
+            (Hosts::One(one), host) => one == host,
+            (Hosts::Below(below), Host::Name(name)) => is_below(name, below),
+            (Hosts::Below(_), Host::Address(_)) => false,
+        }
+    }
 }
 
 /// Which paths a rule is about.
@@ -350,17 +364,32 @@ impl Rule {
 
     /// Whether it allows this request. `method` as it is sent.
     pub fn allows(&self, method: &str, target: &Target) -> bool {
-        self.methods.contains(method) && self.reaches(target) && self.paths.allows(&target.path)
+        self.differs(method, target).is_empty()
+    }
+
+    /// In what a request differs from what it allows: `host`, `scheme`, `port`, `method`, `path`.
+    pub fn differs(&self, method: &str, target: &Target) -> Vec<&'static str> {
+        let parts = [
+            ("host", self.hosts.allows(&target.host)),
+            ("scheme", self.scheme == target.scheme),
+            ("port", self.port == target.port),
+            ("method", self.methods.contains(method)),
+            ("path", self.paths.allows(&target.path)),
+        ];
+        parts.into_iter().filter(|(_, same)| !same).map(|(part, _)| part).collect()
     }
 
     /// Whether it is about this origin, whatever the method and path.
     pub fn reaches(&self, target: &Target) -> bool {
-        let host = match (&self.hosts, &target.host) {
-            (Hosts::One(one), host) => one == host,
-            (Hosts::Below(below), Host::Name(name)) => is_below(name, below),
-            (Hosts::Below(_), Host::Address(_)) => false,
-        };
-        host && self.scheme == target.scheme && self.port == target.port
+        self.hosts.allows(&target.host) && self.scheme == target.scheme && self.port == target.port
+    }
+
+    /// Whether it is about this host, whatever else it says. `host` in canonical form.
+    pub fn is_about(&self, host: &str) -> bool {
+        match &self.hosts {
+            Hosts::One(one) => one.to_string() == host,
+            Hosts::Below(below) => is_below(host, below),
+        }
     }
 
     /// Whether it names this very address: only then a special one may be reached.
@@ -504,6 +533,13 @@ fn is_below(name: &str, below: &str) -> bool {
     name.strip_suffix(below).is_some_and(|front| front.ends_with('.') && front.len() > 1)
 }
 
+/// Whether a method can leave, and so stand in a rule: one word in upper case, neither CONNECT nor
+/// TRACE.
+pub fn is_method(method: &str) -> bool {
+    let word = !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase());
+    word && !matches!(method, "CONNECT" | "TRACE")
+}
+
 fn read_methods(text: &str) -> Result<BTreeSet<String>, RuleFault> {
     let methods: Vec<&str> = text.split(',').map(str::trim).collect();
     for method in &methods {
@@ -512,8 +548,7 @@ fn read_methods(text: &str) -> Result<BTreeSet<String>, RuleFault> {
             let mend = format!("a method is compared as it is sent: `{upper}`");
             return Err(RuleFault::new("methods in upper case", format!("`{method}`"), mend));
         }
-        let word = !method.is_empty() && method.chars().all(|c| c.is_ascii_uppercase());
-        if !word || matches!(*method, "CONNECT" | "TRACE") {
+        if !is_method(method) {
             let mend = "such as `GET,POST https://api.example.org/*`; CONNECT and TRACE never leave";
             return Err(RuleFault::new("methods, with commas between", format!("`{method}`"), mend));
         }
@@ -528,6 +563,70 @@ fn check_path(written: &str, canonical: &str) -> Result<(), RuleFault> {
     }
     let found = format!("the path {written:?}, which no request has");
     Err(RuleFault::new("a path as it is sent", found, format!("write {canonical:?}")))
+}
+
+/// The path in the one spelling that it has here: what needs no encoding stands as it is, what is
+/// encoded in upper case. `*` is always encoded: in a rule it stands for all paths, and the rule that
+/// is proposed for one request must not allow more than it.
+fn canonical_path(path: &str) -> String {
+    let bytes = path.as_bytes();
+    let mut canonical = String::with_capacity(path.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let encoded = encoded(bytes, at);
+        at += if encoded.is_some() { 3 } else { 1 };
+        match encoded {
+            Some(byte) if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') => {
+                canonical.push(char::from(byte));
+            }
+            Some(byte) => canonical.push_str(&format!("%{byte:02X}")),
+            None if *byte == b'*' => canonical.push_str("%2A"),
+            None => canonical.push(char::from(*byte)),
+        }
+    }
+    canonical
+}
+
+/// Times that a path is decoded in search of `..`; one that is encoded more often is no honest one.
+const DECODED_MAX: usize = 4;
+
+/// Whether a server that decodes the path, once or again, would see a segment that leads upwards:
+/// `..%2F`, `%252e%252e`, `..\\` or `..;x`.
+fn climbs(path: &str) -> bool {
+    let mut bytes = path.as_bytes().to_vec();
+    for _ in 0..DECODED_MAX {
+        let dots = |segment: &[u8]| {
+            let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+            matches!(name, b"." | b"..")
+        };
+        if bytes.split(|byte| matches!(byte, b'/' | b'\\')).any(dots) {
+            return true;
+        }
+        let decoded = decoded(&bytes);
+        if decoded == bytes {
+            return false;
+        }
+        bytes = decoded;
+    }
+    true
+}
+
+fn decoded(bytes: &[u8]) -> Vec<u8> {
+    let mut decoded = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let encoded = encoded(bytes, at);
+        at += if encoded.is_some() { 3 } else { 1 };
+        decoded.push(encoded.unwrap_or(*byte));
+    }
+    decoded
+}
+
+/// The byte that `%XX` at this place stands for.
+fn encoded(bytes: &[u8], at: usize) -> Option<u8> {
+    let [b'%', high, low] = bytes.get(at..at + 3)? else { return None };
+    let digit = |digit: &u8| char::from(*digit).to_digit(16).and_then(|value| u8::try_from(value).ok());
+    Some(digit(high)? * 16 + digit(low)?)
 }
 
 fn without_scheme(url: &str) -> String {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::digest::Digest;
 use crate::event::{Event, Logged, StoredArtifact};
 use crate::grant::Granted;
@@ -149,8 +151,9 @@ impl Observer for NoObserver {
     }
 }
 
-/// Why something could not be stored or read back.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+/// Why something could not be stored or read back. A worker process tells its host by it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum StorageError {
     /// No space left.
     #[error("no space left in {place}; free some and run the command again, nothing was lost")]

@@ -142,6 +142,21 @@ pub fn schema_fault(schema: &Value) -> Option<String> {
     jsonschema::draft202012::new(schema).err().map(|error| error.to_string())
 }
 
+/// What is wrong with arguments that this schema is held against; empty if they fit.
+pub fn unfit(schema: &Value, args: &Map<String, Value>) -> Vec<String> {
+    let instance = Value::Object(args.clone());
+    match jsonschema::draft202012::new(schema) {
+        Ok(validator) => {
+            let errors = validator.iter_errors(&instance).take(20).map(|error| {
+                let place = error.instance_path().as_str().to_owned();
+                if place.is_empty() { error.to_string() } else { format!("{error} at {place}") }
+            });
+            errors.collect()
+        }
+        Err(error) => vec![format!("the argument schema is not one: {error}")],
+    }
+}
+
 fn known_skill<'s>(state: &'s State, name: &str) -> Result<&'s ComponentCard, Vec<Problem>> {
     state.skill(name).ok_or_else(|| {
         let known: Vec<&str> =

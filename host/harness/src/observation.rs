@@ -6,6 +6,7 @@ use checkrein_contract::event::{CriterionState, Ended, Event, Judge, Judgement};
 use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::interface::{Failure, Finding, LimitHit, Remedy};
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::Denial;
 use checkrein_contract::text::{told, told_json};
 
 /// Characters of one text, or of one JSON value, that a planner is told.
@@ -16,8 +17,8 @@ const TOLD_MAX: usize = 2_000;
 pub enum Observation {
     /// An action was turned down before any call.
     Refused(Vec<Problem>),
-    /// The executor failed.
-    Failed(CallId, Failure),
+    /// The executor failed, after it was refused these things.
+    Failed(CallId, Failure, Vec<Denial>),
     /// A limit fired.
     Limited(CallId, LimitHit),
     /// The component trapped.
@@ -51,7 +52,9 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
         Event::ActionRefused { subgoal, problems } => {
             Some((About::Subgoal(subgoal), Observation::Refused(problems.iter().map(problem).collect())))
         }
-        Event::CallEnded { call, ended, .. } => Some((About::Call(call), ended_badly(call, ended)?)),
+        Event::CallEnded { call, ended, record, .. } => {
+            Some((About::Call(call), ended_badly(call, ended, &record.denials)?))
+        }
         Event::VerdictGiven { call, judge, judgement, .. } => {
             Some((About::Call(call), judged(call, judge, judgement)?))
         }
@@ -86,11 +89,14 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
     }
 }
 
-fn ended_badly(call: &CallId, ended: &Ended) -> Option<Observation> {
+fn ended_badly(call: &CallId, ended: &Ended, denials: &[Denial]) -> Option<Observation> {
     let call = call.clone();
     match ended {
         Ended::Outcome { .. } => None,
-        Ended::Failed { failure } => Some(Observation::Failed(call, self::failure(failure))),
+        Ended::Failed { failure } => {
+            let denials = denials.iter().map(denial).collect();
+            Some(Observation::Failed(call, self::failure(failure), denials))
+        }
         Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone())),
         Ended::Trapped { message } => Some(Observation::Trapped(call, short(message))),
         Ended::Invalid { problem } => Some(Observation::Invalid(call, self::problem(problem))),
@@ -110,6 +116,11 @@ fn judged(call: &CallId, judge: &Judge, judgement: &Judgement) -> Option<Observa
 
 fn short(text: &str) -> String {
     told(text, TOLD_MAX)
+}
+
+fn denial(denial: &Denial) -> Denial {
+    let Denial { wall, what, grant, count } = denial;
+    Denial { wall: *wall, what: short(what), grant: grant.as_deref().map(short), count: *count }
 }
 
 fn failure(failure: &Failure) -> Failure {
@@ -182,8 +193,8 @@ mod tests {
         let observations = [
             judged(&call, &judge, &Judgement::Rejected { checks: Vec::new(), findings: vec![finding] }),
             judged(&call, &judge, &Judgement::Unavailable { reason: hidden.clone() }),
-            ended_badly(&call, &Ended::Failed { failure }),
-            ended_badly(&call, &Ended::Trapped { message: hidden }),
+            ended_badly(&call, &Ended::Failed { failure }, &[]),
+            ended_badly(&call, &Ended::Trapped { message: hidden }, &[]),
         ];
         for observation in observations {
             // Debug escapes what is hidden, and so would hide that it is there.

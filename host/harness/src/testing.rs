@@ -228,6 +228,7 @@ pub(crate) fn setup(subgoals: Vec<SubgoalSpec>) -> Setup {
         planner: "triggers".to_owned(),
         engine: "none".to_owned(),
         clock: Timestamp(0),
+        apart: false,
     }
 }
 

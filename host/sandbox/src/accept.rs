@@ -5,6 +5,7 @@ mod json;
 mod size;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use checkrein_contract::id::{is_relative_path, is_segment, is_subject};
 use checkrein_contract::interface as ours;
@@ -13,6 +14,7 @@ use checkrein_contract::problem::{Problem, Stage};
 use serde_json::{Value, json};
 
 use crate::bindings::{recovery, trigger, types as guest};
+use crate::net::Scrubber;
 use crate::stop::Stop;
 use crate::text::excerpt;
 
@@ -41,6 +43,8 @@ pub(crate) struct Acceptor<'a> {
     /// The name of the component, for problems.
     pub(crate) component: &'a str,
     pub(crate) limits: &'a Limits,
+    /// No secret of the call leaves it with its answer.
+    pub(crate) scrubber: Arc<Scrubber>,
 }
 
 type Accepted<T> = Result<T, Refused>;
@@ -56,7 +60,7 @@ impl Acceptor<'_> {
         if args.as_ref().is_some_and(|args| !args.is_object()) {
             return self.refuse("args", "/args", "a JSON object".into(), args.unwrap_or_default());
         }
-        Ok(ours::Assessment { score: raw.score, reason: raw.reason, args })
+        Ok(ours::Assessment { score: raw.score, reason: self.clean(raw.reason), args })
     }
 
     /// An executor's outcome. Its artifacts are only named here; whether they are files is seen
@@ -95,9 +99,9 @@ impl Acceptor<'_> {
         let content = self.json(&format!("/facts/{at}/content"), &raw.content)?;
         Ok(ours::DraftFact {
             subject: raw.subject,
-            kind: raw.kind,
+            kind: self.clean(raw.kind),
             content,
-            source: raw.source,
+            source: self.clean(raw.source),
             supersedes: raw.supersedes,
         })
     }
@@ -110,7 +114,8 @@ impl Acceptor<'_> {
         } else if raw.path.split('/').count() > PATH_SEGMENTS {
             format!("a path of at most {PATH_SEGMENTS} segments")
         } else {
-            return Ok(ours::Artifact { path: raw.path, title: raw.title, media_type: raw.media_type });
+            let (title, media_type) = (self.clean(raw.title), self.clean(raw.media_type));
+            return Ok(ours::Artifact { path: raw.path, title, media_type });
         };
         self.refuse("artifact-path", &format!("/artifacts/{at}/path"), wanted.into(), json!(raw.path))
     }
@@ -150,7 +155,12 @@ impl Acceptor<'_> {
             guest::FailureKind::Internal => ours::FailureKind::Internal,
         };
         let evidence = self.json("/evidence", &raw.evidence)?;
-        Ok(ours::Failure { kind, message: raw.message, evidence })
+        Ok(ours::Failure { kind, message: self.clean(raw.message), evidence })
+    }
+
+    /// Whether an answer of a verification is small enough to be sent on.
+    pub(crate) fn small(&self, raw: &Result<guest::Verdict, guest::Failure>) -> Accepted<()> {
+        self.size(raw.as_ref().map_or_else(size::failure, size::verdict))
     }
 
     /// A verdict: something was looked at, and every finding says what differs.
@@ -169,7 +179,7 @@ impl Acceptor<'_> {
         let checks = raw
             .checks
             .into_iter()
-            .map(|check| ours::Check { rule: check.rule, about: check.about, note: check.note })
+            .map(|check| ours::Check { rule: check.rule, about: check.about, note: self.clean(check.note) })
             .collect();
         Ok(ours::Verdict { checks, findings })
     }
@@ -189,11 +199,11 @@ impl Acceptor<'_> {
                 guest::Severity::Error => ours::Severity::Error,
                 guest::Severity::Warning => ours::Severity::Warning,
             },
-            message: raw.message,
+            message: self.clean(raw.message),
             expected,
             actual,
             location: raw.location,
-            suggestion: raw.suggestion,
+            suggestion: raw.suggestion.map(|text| self.clean(text)),
         })
     }
 
@@ -239,8 +249,12 @@ impl Acceptor<'_> {
         Ok(value)
     }
 
+    fn clean(&self, text: String) -> String {
+        self.scrubber.string(text)
+    }
+
     fn json(&self, place: &str, text: &str) -> Accepted<Value> {
-        json::parse(text)
+        json::parse(&self.scrubber.text(text))
             .or_else(|wrong| self.refuse("json", place, wrong.expected.into(), json!(wrong.found)))
     }
 

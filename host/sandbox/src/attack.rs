@@ -41,6 +41,8 @@ pub enum Group {
     Memory,
     /// To reach what it was not granted.
     Network,
+    /// To see what only the host may.
+    Secrets,
     /// To reach files of others, or to fill the disk.
     Files,
     /// To be loaded.
@@ -56,6 +58,7 @@ impl Group {
             Group::Time => "time",
             Group::Memory => "memory",
             Group::Network => "network",
+            Group::Secrets => "secrets",
             Group::Files => "files",
             Group::Loading => "loading",
             Group::Lies => "lies",

@@ -14,6 +14,8 @@ pub mod skill {
             default: trappable,
         },
         exports: { default: async },
+        // What a verification says comes from a worker process.
+        additional_derives: [serde::Serialize, serde::Deserialize],
         require_store_data_send: true,
     });
 }

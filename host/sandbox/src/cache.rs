@@ -49,6 +49,11 @@ impl Cache {
         Ok(Cache { folder: folder.to_owned(), key, engine: compatibility(engine) })
     }
 
+    /// Where it is.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     /// The compiled code of the component with this digest.
     pub(crate) fn code(&self, engine: &Engine, component: &Digest) -> Option<Compiled> {
         let name = self.name(component, "cwasm");
@@ -126,6 +131,18 @@ impl Cache {
 
 fn mac_name(name: &str) -> String {
     format!("{name}.mac")
+}
+
+/// Loads code that this host, or the host of this worker, has just had compiled.
+#[expect(
+    unsafe_code,
+    reason = "the one way to load compiled code; it came from a process that this one trusts with it"
+)]
+pub(crate) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Compiled> {
+    // SAFETY: the bytes were made by `Engine::precompile_component` or `Compiled::serialize` in a
+    // process of the same binary, with the same settings, on this machine, and came over a pipe
+    // that nobody else holds.
+    unsafe { Compiled::deserialize(engine, code) }
 }
 
 /// Maps code that was checked.

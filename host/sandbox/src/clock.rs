@@ -1,12 +1,14 @@
-//! The clocks that a guest sees: none of them is the machine's.
+//! The clocks that a guest sees: none of them is the machine's, unless a grant says so.
 //!
 //! The wall clock stands at the run's start. The monotonic clock starts at 0 and moves by what the
 //! guest slept, so the same call sees the same times on every machine. Runtimes with timer heaps
 //! need the second: on a clock that stands after a sleep they would wait for ever.
+//!
+//! With `clock = "real"` both are the machine's; the monotonic one starts with the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use checkrein_contract::id::Timestamp;
 use wasmtime::component::{HasData, Linker, Resource, ResourceTable};
@@ -30,23 +32,40 @@ impl HostWallClock for StandingClock {
     }
 }
 
-/// Nanoseconds that the guest has slept, shared with the sleeps that move it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SleptClock(Arc<AtomicU64>);
+/// The monotonic clock of one call, in nanoseconds. Clones are the same clock.
+#[derive(Clone, Debug)]
+pub(crate) enum GuestClock {
+    /// What the guest has slept; the sleeps move it.
+    Slept(Arc<AtomicU64>),
+    /// The machine's, since the call began.
+    Real(Instant),
+}
 
-impl SleptClock {
+impl Default for GuestClock {
+    fn default() -> Self {
+        GuestClock::Slept(Arc::default())
+    }
+}
+
+impl GuestClock {
     fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        match self {
+            GuestClock::Slept(slept) => slept.load(Ordering::Relaxed),
+            GuestClock::Real(began) => u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
+        }
     }
 
+    /// What has slept until then tells it.
     fn move_to(&self, nanos: u64) {
-        self.0.fetch_max(nanos, Ordering::Relaxed);
+        if let GuestClock::Slept(slept) = self {
+            slept.fetch_max(nanos, Ordering::Relaxed);
+        }
     }
 }
 
 /// What the host functions of the clock work on.
 pub(crate) struct ClockView<'a> {
-    pub(crate) clock: &'a SleptClock,
+    pub(crate) clock: &'a GuestClock,
     pub(crate) table: &'a mut ResourceTable,
 }
 
@@ -101,7 +120,7 @@ impl monotonic_clock::Host for ClockView<'_> {
 struct Sleep {
     until: Option<tokio::time::Instant>,
     target: u64,
-    clock: SleptClock,
+    clock: GuestClock,
     yielded: bool,
 }
 

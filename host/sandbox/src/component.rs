@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use checkrein_contract::digest::Digest;
 use checkrein_contract::limits::{LimitKey, Limits};
-use checkrein_contract::manifest::Manifest;
+use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
 use tokio::sync::Semaphore;
 use wasmtime::component::InstancePre;
 
@@ -21,6 +21,14 @@ pub(crate) enum Pre {
 }
 
 impl Pre {
+    /// The parts that a component of this kind must have.
+    pub(crate) fn of(kind: Kind, pre: InstancePre<State>) -> wasmtime::Result<Self> {
+        match kind {
+            Kind::Skill => SkillPre::new(pre).map(Pre::Skill),
+            Kind::Verifier => VerifierPre::new(pre).map(Pre::Verifier),
+        }
+    }
+
     /// The instance before it is one, whatever its kind.
     pub(crate) fn instance_pre(&self) -> &InstancePre<State> {
         match self {
@@ -57,5 +65,23 @@ impl Component {
         const MEMORY: u64 = 1 << 30;
         let asked = Limits::default().overlay(&self.manifest.capabilities.limits).get(LimitKey::Memory);
         Limits::default().with(LimitKey::Memory, asked.min(MEMORY))
+    }
+}
+
+/// The manifest of a component of which no more is known.
+pub(crate) fn bare_manifest(name: &str, kind: Kind) -> Manifest {
+    Manifest {
+        kind,
+        name: name.to_owned(),
+        version: "0.0.0".to_owned(),
+        description: String::new(),
+        effects: Effects::None,
+        facts: Vec::new(),
+        evidence: Vec::new(),
+        requires: Vec::new(),
+        locks: Vec::new(),
+        terms: Vec::new(),
+        args: None,
+        capabilities: Capabilities::default(),
     }
 }

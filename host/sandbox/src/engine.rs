@@ -80,6 +80,21 @@ pub(crate) fn build() -> Result<(Engine, String), EngineError> {
     Ok((engine, allocation))
 }
 
+/// An engine for a worker process: one call at a time needs no pool, and no page of `/proc`.
+pub(crate) fn build_on_demand() -> Result<Engine, EngineError> {
+    let engine = build_for_compiling()?;
+    start_clock(engine.weak())?;
+    Ok(engine)
+}
+
+/// An engine that runs nothing. Its code runs in every other: how instances are allocated is no
+/// part of it.
+pub(crate) fn build_for_compiling() -> Result<Engine, EngineError> {
+    let mut config = config();
+    config.allocation_strategy(InstanceAllocationStrategy::OnDemand);
+    Engine::new(&config).map_err(|error| EngineError::Refused(format!("{error:#}")))
+}
+
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     // What stops a guest.

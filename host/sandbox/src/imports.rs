@@ -12,10 +12,14 @@ use crate::state::State;
 /// Bytes of a line that observers are told; the log keeps more.
 const SHOWN: usize = 8 << 10;
 
-/// Adds the four interfaces, WASI 0.2, and the clocks of this host.
+/// Adds the four interfaces, WASI 0.2 with `wasi:http`, and what this host has in the place of
+/// wasmtime-wasi's: clocks, the file gate, and sockets that do not open.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     crate::clock::add_to_linker(linker)?;
+    crate::files::add_to_linker(linker)?;
+    crate::net::sockets::add_to_linker(linker)?;
     skill::Skill::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 
@@ -30,6 +34,7 @@ impl log::Host for State {
             log::Level::Warn => "warn",
             log::Level::Error => "error",
         };
+        let message = self.scrubber.string(message);
         self.log.line(level, &message);
         self.observer.log(level, shown(&message));
         Ok(())
@@ -39,7 +44,7 @@ impl log::Host for State {
 impl progress::Host for State {
     async fn report(&mut self, done: u32, total: u32, message: String) -> wasmtime::Result<()> {
         self.host_calls.count()?;
-        let message = shown(&message).to_owned();
+        let message = shown(&self.scrubber.text(&message)).to_owned();
         self.observer.progress(done, total, message).await;
         Ok(())
     }

@@ -1,32 +1,37 @@
 //! One invocation: a fresh store and instance, its limits, its clocks, and what it used on
 //! whatever way it ends.
 
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
 use checkrein_contract::record::Record;
-use tempfile::TempDir;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
-use wasmtime_wasi::FsPerms;
+use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::accept::{Acceptor, Refused};
-use crate::clock::SleptClock;
+use crate::cache::Cache;
+use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
+use crate::files::{Files, NotMounted, mounts};
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
-use crate::net::Closed;
+use crate::net::wasi_http::Outgoing;
+use crate::net::{Closed, Gate, Pass, Scrubber, WayOut};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
+use crate::scratch::Written;
 use crate::state::{Counter, State};
-use crate::wasi::{Folders, context};
+use crate::wasi::context;
 use crate::work::{self, NotStored};
 
 /// Fuel after which a computing guest lets others run, and to which fuel is exact when a call is
@@ -75,14 +80,14 @@ fn unstored<T>(error: StorageError) -> Ran<T> {
 
 /// Waits for a place: first the component's own, so that those who wait for it hold none of all.
 /// Both queues are fair.
-async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
+pub(crate) async fn take_turn<'a>(turns: &'a Semaphore, places: &'a Semaphore) -> Turn<'a> {
     // Neither semaphore is ever closed, so both permits are there.
     let own = turns.acquire().await.ok();
     Turn { _place: places.acquire().await.ok(), _own: own }
 }
 
 /// The right to run, given back when it is dropped.
-struct Turn<'a> {
+pub(crate) struct Turn<'a> {
     _place: Option<SemaphorePermit<'a>>,
     _own: Option<SemaphorePermit<'a>>,
 }
@@ -92,35 +97,45 @@ async fn enter<P: Part>(
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&TempDir>,
+    work: Option<&Written>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let state = match state::<P>(&setting, &log, work) {
-        Ok(state) => state,
-        Err(error) => return unstored(error),
-    };
     let meter = Meter::start(&setting.limits);
+    let state = match state::<P>(host, &setting, &log, work, meter.deadline()) {
+        Ok(state) => state,
+        Err(NotMounted::Storage(error)) => return unstored(error),
+        Err(NotMounted::Granted(why)) => return faulted(why),
+    };
     let mut store = match store(host, state, &setting.limits, &meter) {
         Ok(store) => store,
         Err(error) => return faulted(format!("{error:#}")),
     };
     let call = Metered::new(Arc::clone(&meter), part.call(component, &mut store));
-    let result = match tokio::time::timeout_at(meter.deadline().into(), call).await {
-        Ok(result) => result,
-        Err(_) => Err(meter.wall_hit().into()),
+    let deadline = host.at(meter.deadline());
+    let result = tokio::select! {
+        biased;
+        result = call => result,
+        () = deadline => Err(meter.wall_hit().into()),
     };
-    let record = store.data().recorder.take();
+    let recorder = &store.data().recorder;
+    let (failed, record) = (recorder.failed(), recorder.take());
     let used = used(&store, &setting.limits, &meter, &record);
-    let acceptor = Acceptor { component: &component.manifest.name, limits: &setting.limits };
+    let scrubber = Arc::clone(&store.data().scrubber);
+    let acceptor = Acceptor {
+        component: &component.manifest.name,
+        limits: &setting.limits,
+        scrubber: Arc::clone(&scrubber),
+    };
     let end = match result {
         Ok(raw) => P::accept(&acceptor, raw).map_or_else(refused, End::Returned),
         Err(error) => match classify(&error, &setting.limits, &store.data().limiter) {
             Bad::Limited(hit) => End::Limited(hit),
-            Bad::Trapped(message) => End::Trapped(message),
+            Bad::Trapped(message) => End::Trapped(scrubber.string(message)),
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    Ran { end, used, log: log.text(), record }
+    let end = failed.map_or(end, End::Storage);
+    Ran { end, used, log: scrubber.string(log.text()), record }
 }
 
 fn refused<T>(refused: Refused) -> End<T> {
@@ -130,29 +145,62 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-fn state<P: Part>(setting: &Setting, log: &LogBook, own: Option<&TempDir>) -> Result<State, StorageError> {
-    let mut folders = Folders::default();
-    if P::REACH != Reach::Nothing {
-        folders.input = setting.input.as_deref();
-        folders.artifacts = setting.artifacts.as_deref();
-        folders.work = match P::REACH {
-            Reach::OwnWork => own.map(|work| (work.path(), FsPerms::ReadWrite)),
-            Reach::GivenWork | Reach::Nothing => {
-                setting.work.as_deref().map(|path| (path, FsPerms::ReadOnly))
-            }
-        };
+/// What stands between one call and the network, and what scrubs its secrets. In a worker process
+/// that is the host's gate, at the other end of the pipe; no secret is there.
+pub(crate) fn gate_for(
+    host: &Host,
+    setting: &Setting,
+    deadline: Instant,
+    recorder: &Recorder,
+) -> (Arc<dyn Gate>, Arc<Scrubber>) {
+    match &host.way_out {
+        WayOut::Host(gate) => (Arc::clone(gate), Arc::default()),
+        WayOut::Network(network) => {
+            let open = network.open(Pass {
+                granted: &setting.granted,
+                limits: &setting.limits,
+                deadline,
+                recorder: recorder.clone(),
+                blobs: Arc::clone(&host.blobs),
+            });
+            (Arc::new(open), network.scrubber(&setting.granted))
+        }
     }
+}
+
+fn state<P: Part>(
+    host: &Host,
+    setting: &Setting,
+    log: &LogBook,
+    own: Option<&Written>,
+    deadline: Instant,
+) -> Result<State, NotMounted> {
+    let cache = host.cache.as_ref().map(Cache::folder);
+    let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
+    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
+    let (gate, scrubber) = match P::REACH {
+        Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
+        Reach::OwnWork | Reach::GivenWork => gate_for(host, setting, deadline, &recorder),
+    };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
     Ok(State {
-        wasi: context(&folders, setting, log)?,
+        wasi: context(setting, clock, log),
         table,
-        clock: SleptClock::default(),
+        clock: match clock {
+            Clock::Virtual => GuestClock::default(),
+            Clock::Real => GuestClock::Real(Instant::now()),
+        },
+        files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        gate: Arc::new(Closed(recorder.clone())),
+        outgoing: Outgoing::new(Arc::clone(&gate), limits),
+        wasi_http: WasiHttpCtx::new(),
+        gate,
+        scrubber,
         recorder,
         facts: if P::REACH == Reach::Nothing { Arc::new(NoFacts) } else { Arc::clone(&setting.facts) },
         observer: Arc::clone(&setting.observer),
@@ -217,7 +265,7 @@ async fn collect(
     component: Arc<Component>,
     limits: Limits,
     ran: Ran<Result<Outcome, Failure>>,
-    work: TempDir,
+    work: Written,
 ) -> Ran<Execution> {
     let Ran { end, used, log, record } = ran;
     let blobs = Arc::clone(&host.blobs);
@@ -225,7 +273,8 @@ async fn collect(
         let end = match end {
             End::Returned(result) => {
                 let named = result.as_ref().map_or(&[][..], |outcome| &outcome.artifacts);
-                let acceptor = Acceptor { component: &component.manifest.name, limits: &limits };
+                let component = &component.manifest.name;
+                let acceptor = Acceptor { component, limits: &limits, scrubber: Arc::default() };
                 match work::store(work.path(), named, &acceptor, &*blobs) {
                     Ok(artifacts) => End::Returned(Execution { result, artifacts }),
                     Err(NotStored::Refused(why)) => refused(why),
@@ -238,7 +287,7 @@ async fn collect(
             End::Storage(error) => End::Storage(error),
             End::Fault(message) => End::Fault(message),
         };
-        work::remove(work);
+        drop(work);
         end
     });
     let end =
@@ -247,4 +296,4 @@ async fn collect(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

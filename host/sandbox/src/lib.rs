@@ -12,14 +12,17 @@
 //! * `invoke`: one call from store to answer; `parts`: what each part of a component may reach.
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
+//! * `files`: the gate in front of folders: quota, links, times.
 //! * `recorder`: what a guest tried at the walls.
 //! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
 //! * `net`: the one way out, its rules, redirects, limits and secrets.
 //! * `load`, `cache`: from a file to a component that can be called.
+//! * `producers`: what a component was made with.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
 //! * [`attack`]: hostile components, and whether the walls hold against them.
 //! * `self_test`: the limits are tried before anything else runs.
+//! * [`worker`]: processes for what must not be done in this one.
 
 mod accept;
 pub mod attack;
@@ -30,6 +33,7 @@ mod component;
 mod convert;
 mod ending;
 mod engine;
+mod files;
 mod imports;
 mod invoke;
 mod limiter;
@@ -40,6 +44,7 @@ pub mod mutate;
 mod net;
 mod parts;
 pub mod probe;
+mod producers;
 mod recorder;
 mod sandbox;
 mod scratch;
@@ -49,15 +54,20 @@ mod stop;
 mod text;
 mod wasi;
 mod work;
+pub mod worker;
 
 #[cfg(test)]
 mod testing;
 
 pub use engine::EngineError;
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
-pub use net::{Resolver, Secrets, SystemResolver};
+pub use net::{
+    DownloadError, Resolver, SECRET_MAX, SECRET_MIN, SecretFault, Secrets, SystemResolver, check_secret,
+};
+pub use producers::{Producer, producers};
 pub use sandbox::{Options, Places, Sandbox, SandboxError, Workers};
 pub use self_test::{Held, SelfTestError};
+pub use worker::{Hardening, WorkerError};
 
 /// The version of the engine. Fuel depends on it, so each call is logged with it.
 pub const WASMTIME: &str = "48.0.8";

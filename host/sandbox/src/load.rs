@@ -22,11 +22,12 @@ use checkrein_contract::problem::Fault;
 use serde_json::{Map, Value, json};
 use wasmtime::component::Component as Compiled;
 
-use crate::bindings::{skill::SkillPre, verifier::VerifierPre};
+use crate::cache::load_fresh;
 use crate::component::{Component, Pre};
 use crate::invoke::run;
 use crate::parts::{Assess, Describe, Instantiate, Part};
 use crate::sandbox::Sandbox;
+use crate::worker::compiler::NoCode;
 
 use inspect::{Inspected, inspect};
 pub use report::{LoadReport, Loaded, Step, StepResult};
@@ -126,6 +127,42 @@ impl Sandbox {
     }
 }
 
+impl Sandbox {
+    /// Compiles: in a process of its own, if there are any.
+    async fn compile(&self, bytes: Vec<u8>) -> Result<Vec<u8>, NoCode> {
+        if let Some(compiler) = self.0.compiler.clone() {
+            let compiled = self.on_host_threads(async move { compiler.compile(bytes).await });
+            return compiled.await.map_err(NoCode::Refused)?;
+        }
+        let engine = self.0.engine.clone();
+        let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&bytes));
+        match compiled.await {
+            Ok(Ok(code)) => Ok(code),
+            Ok(Err(error)) => Err(NoCode::Refused(format!("{error:#}"))),
+            Err(error) => Err(NoCode::Refused(error.to_string())),
+        }
+    }
+}
+
+fn not_compiled(report: &LoadReport, error: &NoCode) -> Fault {
+    let (expected, mend) = match error {
+        NoCode::Refused(_) => {
+            ("a valid component", "check it with `wasm-tools validate`, and build it again".to_owned())
+        }
+        NoCode::Time(_) | NoCode::Memory => (
+            "a component that compiles within its time and 4 GiB",
+            "split its largest functions, or build it with less inlining; one that is built to be slow \
+             to compile is an attack"
+                .to_owned(),
+        ),
+        NoCode::Worker(_) => (
+            "a worker that compiles",
+            "`checkrein doctor` shows whether workers start; else this is a fault of ours".to_owned(),
+        ),
+    };
+    report.fault("compile", "", expected, &error.to_string(), &mend)
+}
+
 impl LoadReport {
     /// The faults; a load without a component always has one.
     fn faults_or_unknown(self, has_component: bool) -> Vec<Fault> {
@@ -216,37 +253,42 @@ impl Loader {
     }
 
     async fn compile(&mut self, digest: &Digest, bytes: Vec<u8>) -> Option<Compiled> {
-        let host = &self.sandbox.0;
-        if let Some(compiled) = host.cache.code(&host.engine, digest) {
+        let host = Arc::clone(&self.sandbox.0);
+        if let Some(compiled) = host.cache.as_ref().and_then(|cache| cache.code(&host.engine, digest)) {
             self.report.passed("compile", "from the cache");
             return Some(compiled);
         }
-        let engine = host.engine.clone();
-        let compiled = tokio::task::spawn_blocking(move || {
-            let compiled = Compiled::from_binary(&engine, &bytes)?;
-            let code = compiled.serialize()?;
-            Ok::<_, wasmtime::Error>((compiled, code))
-        });
-        let compiled = match compiled.await {
-            Ok(Ok((compiled, code))) => {
-                host.cache.keep_code(digest, &code);
-                Ok(compiled)
+        if let Err(faults) = inspect::bodies(&self.report, &bytes) {
+            self.report.failed("compile", faults);
+            return None;
+        }
+        let compiled = match self.sandbox.compile(bytes).await {
+            Ok(code) => {
+                if let Some(cache) = &host.cache {
+                    cache.keep_code(digest, &code);
+                }
+                // Mapped from the cache where that holds it: its pages can then be given back.
+                let cached = host.cache.as_ref().and_then(|cache| cache.code(&host.engine, digest));
+                cached.map_or_else(|| load_fresh(&host.engine, &code), Ok).map_err(|error| {
+                    let found = format!("{error:#}");
+                    vec![self.report.fault(
+                        "compile",
+                        "",
+                        "code that loads",
+                        &found,
+                        "this is a fault of ours",
+                    )]
+                })
             }
-            Ok(Err(error)) => Err(format!("{error:#}")),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(vec![not_compiled(&self.report, &error)]),
         };
-        let compiled = compiled.map_err(|why| {
-            let mend = "check it with `wasm-tools validate`, and build it again";
-            vec![self.report.fault("compile", "", "a valid component", &why, mend)]
-        });
-        self.report.step("compile", compiled, |_| "compiled".to_owned())
+        let how = if host.compiler.is_some() { "compiled, in a process of its own" } else { "compiled" };
+        self.report.step("compile", compiled, |_| how.to_owned())
     }
 
     fn link(&mut self, digest: Digest, manifest: Manifest, compiled: &Compiled) -> Option<Component> {
-        let pre = self.sandbox.0.linker.instantiate_pre(compiled).and_then(|pre| match manifest.kind {
-            Kind::Skill => SkillPre::new(pre).map(Pre::Skill),
-            Kind::Verifier => VerifierPre::new(pre).map(Pre::Verifier),
-        });
+        let linked = self.sandbox.0.linker.instantiate_pre(compiled);
+        let pre = linked.and_then(|pre| Pre::of(manifest.kind, pre));
         match pre {
             Ok(pre) => Some(Component::new(digest, manifest, pre)),
             Err(error) => {
@@ -320,7 +362,7 @@ impl Loader {
     /// Runs the cases, unless this component passed them before.
     async fn probe(&mut self, component: Arc<Component>, cases: &[Case]) -> Option<Arc<Component>> {
         let host = &self.sandbox.0;
-        if host.cache.passed(&component.digest) {
+        if host.cache.as_ref().is_some_and(|cache| cache.passed(&component.digest)) {
             self.report.passed("cases", "passed before");
             self.report.passed("verification", "passed before");
             return Some(component);
@@ -339,7 +381,9 @@ impl Loader {
         if !self.report.sound() {
             return None;
         }
-        self.sandbox.0.cache.keep_passed(&component.digest);
+        if let Some(cache) = &self.sandbox.0.cache {
+            cache.keep_passed(&component.digest);
+        }
         Some(component)
     }
 

@@ -1,20 +1,39 @@
 //! The one way out. Everything that leaves passes a [`Gate`]: the `http` import, `wasi:http`, and
 //! the host's own downloads.
 
+mod budget;
+mod check;
+mod client;
+mod download;
+mod exchange;
+mod headers;
+mod open;
 mod resolver;
+mod runtime;
+mod scrub;
 mod secrets;
+pub(crate) mod sockets;
+pub(crate) mod wasi_http;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use checkrein_contract::grant::Granted;
 use checkrein_contract::port::BoxFuture;
 use checkrein_contract::record::Wall;
 
 use crate::recorder::Recorder;
 
+use client::Tls;
+use runtime::NetworkThreads;
+
+pub use download::DownloadError;
+pub(crate) use open::Pass;
 pub use resolver::{Resolver, SystemResolver};
-pub use secrets::Secrets;
+pub(crate) use scrub::Scrubber;
+pub use secrets::{SECRET_MAX, SECRET_MIN, SecretFault, Secrets, check_secret};
 
 /// A request as a guest wants to send it: unchecked.
 #[derive(Clone, Debug)]
@@ -77,8 +96,41 @@ impl Gate for Closed {
 /// What every gate of a sandbox shares.
 #[derive(Clone)]
 pub(crate) struct Network {
-    pub(crate) resolver: Arc<dyn Resolver>,
-    pub(crate) secrets: Arc<Secrets>,
-    /// Certificates, in DER, that are trusted besides the system's.
-    pub(crate) roots: Vec<Vec<u8>>,
+    resolver: Arc<dyn Resolver>,
+    secrets: Arc<Secrets>,
+    tls: Arc<Tls>,
+    threads: Arc<NetworkThreads>,
 }
+
+/// Where the requests of a sandbox go.
+pub(crate) enum WayOut {
+    /// Out, through a gate of its own for each call.
+    Network(Network),
+    /// To the host of this worker process, which has the gate for the call.
+    Host(Arc<dyn Gate>),
+}
+
+impl Network {
+    /// Starts the threads of the network. `roots` are certificates, in DER, that are trusted
+    /// besides the system's.
+    pub(crate) fn start(
+        resolver: Arc<dyn Resolver>,
+        secrets: Secrets,
+        roots: Vec<Vec<u8>>,
+    ) -> io::Result<Self> {
+        Ok(Network {
+            resolver,
+            secrets: Arc::new(secrets),
+            tls: Arc::new(Tls::new(roots)),
+            threads: Arc::new(NetworkThreads::start()?),
+        })
+    }
+
+    /// What scrubs the secrets that a call may send.
+    pub(crate) fn scrubber(&self, granted: &Granted) -> Arc<Scrubber> {
+        Arc::new(Scrubber::new(&granted.secrets, &self.secrets))
+    }
+}
+
+#[cfg(test)]
+mod tests;

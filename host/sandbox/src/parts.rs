@@ -171,6 +171,25 @@ impl Part for Verify {
     }
 }
 
+/// Asks a verification in a worker process, where nothing is taken of the answer but its size: the
+/// host does that.
+pub(crate) struct Judge(pub(crate) ours::Submission);
+
+impl Part for Judge {
+    type Raw = Result<guest::Verdict, guest::Failure>;
+    type Answer = Self::Raw;
+    const REACH: Reach = Reach::GivenWork;
+
+    async fn call(self, component: &Component, store: &mut Store<State>) -> wasmtime::Result<Self::Raw> {
+        Verify(self.0).call(component, store).await
+    }
+
+    fn accept(acceptor: &Acceptor<'_>, raw: Self::Raw) -> Result<Self::Answer, Refused> {
+        acceptor.small(&raw)?;
+        Ok(raw)
+    }
+}
+
 /// Asks a recovery.
 pub(crate) struct Recover(pub(crate) ours::Mishap);
 

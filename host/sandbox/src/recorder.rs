@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use checkrein_contract::port::StorageError;
 use checkrein_contract::record::{Exchange, Record, Wall};
 
 use crate::text::at_most;
@@ -11,7 +12,13 @@ const TOLD: usize = 1_000;
 
 /// The record of one call. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Recorder(Arc<Mutex<Record>>);
+pub(crate) struct Recorder(Arc<Mutex<Pages>>);
+
+#[derive(Debug, Default)]
+struct Pages {
+    record: Record,
+    failed: Option<StorageError>,
+}
 
 impl Recorder {
     /// Something was turned down; `grant` is the line that would allow it.
@@ -19,20 +26,39 @@ impl Recorder {
         let what = at_most(&what.into(), TOLD);
         // A line that is cut allows something else, or nothing.
         let grant = grant.filter(|line| line.len() <= TOLD);
-        self.lock().deny(wall, what, grant);
+        self.lock().record.deny(wall, what, grant);
     }
 
-    /// Something left.
-    pub(crate) fn exchange(&self, exchange: Exchange) {
-        self.lock().exchanges.push(exchange);
+    /// Something leaves; says where it stands in the record.
+    pub(crate) fn begin(&self, exchange: Exchange) -> usize {
+        let exchanges = &mut self.lock().record.exchanges;
+        exchanges.push(exchange);
+        exchanges.len() - 1
+    }
+
+    /// What came of it. Once the record was taken, the call is over and nobody asks any more.
+    pub(crate) fn amend(&self, at: usize, exchange: Exchange) {
+        if let Some(known) = self.lock().record.exchanges.get_mut(at) {
+            *known = exchange;
+        }
+    }
+
+    /// The disk failed while something was recorded: the call ends with that, whatever it returns.
+    pub(crate) fn fail(&self, error: StorageError) {
+        self.lock().failed.get_or_insert(error);
+    }
+
+    /// The first failure of the disk, if there was one.
+    pub(crate) fn failed(&self) -> Option<StorageError> {
+        self.lock().failed.take()
     }
 
     /// Takes what was recorded so far.
     pub(crate) fn take(&self) -> Record {
-        std::mem::take(&mut self.lock())
+        std::mem::take(&mut self.lock().record)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Record> {
+    fn lock(&self) -> MutexGuard<'_, Pages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

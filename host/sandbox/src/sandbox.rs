@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use checkrein_contract::digest::Digest;
 use checkrein_contract::interface::{
     Advice, Assessment, Call, Failure, Mishap, Subgoal, Submission, Verdict,
 };
+use checkrein_contract::limits::LimitKey;
 use checkrein_contract::manifest::Kind;
 use checkrein_contract::port::{Blobs, BoxFuture, Execution, Guests, Ran, Setting, StorageError};
 use tokio::runtime::Runtime;
@@ -22,13 +23,21 @@ use wasmtime::Engine;
 use wasmtime::component::Linker;
 
 use crate::cache::Cache;
-use crate::component::Component;
+use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
-use crate::invoke::{execute, faulted, run};
-use crate::net::{Network, Resolver, Secrets, SystemResolver};
+use crate::files::{OPEN_MAX, raise_open_files};
+use crate::invoke::{execute, faulted, gate_for, run, take_turn};
+use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
+use crate::recorder::Recorder;
 use crate::scratch::sweep;
 use crate::state::State;
+use crate::worker::compiler::{self, Compiler};
+use crate::worker::pool::{Pool, Question, canonical};
+use crate::worker::{Hardening, WorkerError};
+
+/// Open files that this process may need: those of all calls at once, and some of its own.
+const OPEN_FILES: u64 = CALLS_AT_ONCE as u64 * (OPEN_MAX + 8) + 1024;
 
 /// How long a thread for blocking work waits for more.
 const IDLE: Duration = Duration::from_secs(1);
@@ -64,6 +73,8 @@ pub struct Options {
     pub roots: Vec<Vec<u8>>,
     /// The processes for compiling and verification; `None` does both in this one.
     pub workers: Option<Workers>,
+    /// How long a worker may compile one component.
+    pub compile_wall: Duration,
 }
 
 impl Options {
@@ -75,9 +86,13 @@ impl Options {
             resolver: Arc::new(SystemResolver),
             roots: Vec::new(),
             workers: None,
+            compile_wall: compiler::WALL,
         }
     }
 }
+
+/// Further than any clock is asked for: a year.
+const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -91,8 +106,8 @@ pub enum SandboxError {
     /// A folder of [`Places`] cannot be made, read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The threads for guests do not start.
-    #[error("no threads could be started for guests: {0}")]
+    /// The threads for guests or for the network do not start.
+    #[error("no threads could be started for the sandbox: {0}")]
     Runtime(#[source] io::Error),
 }
 
@@ -107,17 +122,27 @@ pub struct Sandbox(pub(crate) Arc<Host>);
 pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<State>,
-    pub(crate) cache: Cache,
+    /// `None` in a worker process, which keeps nothing.
+    pub(crate) cache: Option<Cache>,
     pub(crate) scratch: PathBuf,
     pub(crate) blobs: Arc<dyn Blobs>,
-    pub(crate) network: Network,
-    pub(crate) workers: Option<Workers>,
+    pub(crate) way_out: WayOut,
+    /// Compiles elsewhere; without it, here.
+    pub(crate) compiler: Option<Compiler>,
+    /// Verifies elsewhere; without it, here.
+    judges: Option<Pool>,
     /// Calls at once, of all components.
     pub(crate) places: Semaphore,
     allocation: String,
     components: RwLock<HashMap<Digest, Arc<Component>>>,
-    /// `None` only while it is dropped.
-    runtime: Option<Runtime>,
+    /// The guests' threads, and those of timers and worker processes: what computes must not make
+    /// late what waits. `None` only while it is dropped.
+    runtimes: Option<Runtimes>,
+}
+
+struct Runtimes {
+    guests: Runtime,
+    host: Runtime,
 }
 
 impl Sandbox {
@@ -128,28 +153,80 @@ impl Sandbox {
     ///
     /// If wasmtime cannot run on this machine, or a folder cannot be used.
     pub fn new(options: Options, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
-        let Options { places, secrets, resolver, roots, workers } = options;
+        let Options { places, secrets, resolver, roots, workers, compile_wall } = options;
         let (engine, allocation) = crate::engine::build()?;
-        let mut linker = Linker::new(&engine);
-        crate::imports::add_to_linker(&mut linker)
-            .map_err(|error| SandboxError::Link(format!("{error:#}")))?;
+        let linker = link(&engine)?;
         std::fs::create_dir_all(&places.scratch)
             .map_err(|error| StorageError::of_io(&places.scratch, &error))?;
         sweep(&places.scratch)?;
+        raise_open_files(OPEN_FILES);
         let cache = Cache::open(&places.cache, &engine)?;
+        let judges = match &workers {
+            Some(workers) if workers.verify => {
+                Some(Pool::new(workers.program.clone(), canonical(&places.scratch)?))
+            }
+            _ => None,
+        };
+        let compiler = workers.map(|workers| Compiler { program: workers.program, wall: compile_wall });
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
-            cache,
+            cache: Some(cache),
             scratch: places.scratch,
             blobs,
-            network: Network { resolver, secrets: Arc::new(secrets), roots },
-            workers,
+            way_out: WayOut::Network(
+                Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?,
+            ),
+            compiler,
+            judges,
             places: Semaphore::new(CALLS_AT_ONCE as usize),
             allocation,
             components: RwLock::default(),
-            runtime: Some(start_runtime().map_err(SandboxError::Runtime)?),
+            runtimes: Some(Runtimes::start().map_err(SandboxError::Runtime)?),
         })))
+    }
+
+    /// The sandbox of a worker process: it keeps nothing, and asks its host for everything.
+    pub(crate) fn for_judging(gate: Arc<dyn Gate>, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
+        let engine = crate::engine::build_on_demand()?;
+        let linker = link(&engine)?;
+        Ok(Sandbox(Arc::new(Host {
+            engine,
+            linker,
+            cache: None,
+            scratch: PathBuf::new(),
+            blobs,
+            way_out: WayOut::Host(gate),
+            compiler: None,
+            judges: None,
+            places: Semaphore::new(1),
+            allocation: "on demand".to_owned(),
+            components: RwLock::default(),
+            runtimes: Some(Runtimes::start().map_err(SandboxError::Runtime)?),
+        })))
+    }
+
+    /// The walls around the processes that verify, seen by starting one; `None` if verifications
+    /// run in this process.
+    ///
+    /// # Errors
+    ///
+    /// If no worker starts, or one of its walls does not stand.
+    pub async fn hardening(&self) -> Result<Option<Hardening>, WorkerError> {
+        let host = Arc::clone(&self.0);
+        let ask = async move {
+            match &host.judges {
+                Some(judges) => judges.hardening().await.map(Some),
+                None => Ok(None),
+            }
+        };
+        let lost = |why| WorkerError::Nonsense { role: "verify", what: why };
+        self.on_host_threads(ask).await.map_err(lost)?
+    }
+
+    /// The numbers of the verification workers that wait for a question.
+    pub fn waiting_workers(&self) -> Vec<u32> {
+        self.0.judges.as_ref().map_or_else(Vec::new, Pool::processes)
     }
 
     /// The engine and how it allocates, in one line.
@@ -162,11 +239,62 @@ impl Sandbox {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, String> {
-        let runtime = self.0.runtime.as_ref().ok_or("the sandbox is shutting down")?;
-        Task(runtime.spawn(work)).await.map_err(|error| match error.try_into_panic() {
-            Ok(panic) => format!("the host panicked in this call: {}", panic_message(&*panic)),
-            Err(_) => "the call was ended from outside".to_owned(),
-        })
+        finish(self.0.runtimes()?.guests.spawn(work)).await
+    }
+
+    /// Runs this where timers and worker processes are waited for. Dropping the future ends it.
+    pub(crate) async fn on_host_threads<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, String> {
+        finish(self.0.runtimes()?.host.spawn(work)).await
+    }
+
+    /// Starts this where timers are waited for, and does not wait for it.
+    pub(crate) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) -> Result<(), String> {
+        drop(self.0.runtimes()?.host.spawn(work));
+        Ok(())
+    }
+
+    /// Waits for this on the current thread, which is no runtime's.
+    pub(crate) fn block_on<T>(&self, work: impl Future<Output = T>) -> Result<T, String> {
+        Ok(self.0.runtimes()?.host.block_on(work))
+    }
+
+    /// Puts compiled code where calls find it: how a worker gets its components.
+    pub(crate) fn load_code(
+        &self,
+        digest: Digest,
+        name: &str,
+        kind: Kind,
+        code: &[u8],
+    ) -> Result<(), String> {
+        let told = |error: wasmtime::Error| format!("{error:#}");
+        let compiled = crate::cache::load_fresh(&self.0.engine, code).map_err(told)?;
+        let pre =
+            self.0.linker.instantiate_pre(&compiled).and_then(|pre| Pre::of(kind, pre)).map_err(told)?;
+        self.register(Arc::new(Component::new(digest, bare_manifest(name, kind), pre)));
+        Ok(())
+    }
+
+    async fn judge_apart(&self, setting: Setting, submission: Submission) -> Ran<Result<Verdict, Failure>> {
+        let component = match self.find(&setting.component, false) {
+            Ok(component) => component,
+            Err(why) => return faulted(why),
+        };
+        let host = Arc::clone(&self.0);
+        let call = async move {
+            let Some(judges) = &host.judges else { return faulted("there are no workers to verify in") };
+            let turns = Arc::clone(&component.turns);
+            let _turn = take_turn(&turns, &host.places).await;
+            let recorder = Recorder::default();
+            let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
+            let now = Instant::now();
+            let deadline = now.checked_add(wall).unwrap_or(now + FAR);
+            let (gate, scrubber) = gate_for(&host, &setting, deadline, &recorder);
+            judges.judge(Question { component, setting, submission, gate, scrubber, recorder }).await
+        };
+        self.on_host_threads(call).await.unwrap_or_else(faulted)
     }
 
     pub(crate) fn register(&self, component: Arc<Component>) {
@@ -229,6 +357,9 @@ impl Guests for Sandbox {
         setting: Setting,
         submission: Submission,
     ) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>> {
+        if self.0.judges.is_some() {
+            return Box::pin(self.judge_apart(setting, submission));
+        }
         Box::pin(self.ask(setting, Verify(submission), false))
     }
 
@@ -240,22 +371,53 @@ impl Guests for Sandbox {
 impl Drop for Host {
     fn drop(&mut self) {
         // A runtime may not be waited for on the thread of another one, where this may well run.
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        if let Some(Runtimes { guests, host }) = self.runtimes.take() {
+            guests.shutdown_background();
+            host.shutdown_background();
         }
     }
 }
 
-fn start_runtime() -> io::Result<Runtime> {
-    // Two at least: a guest that computes must not keep the timers of the others waiting.
-    let threads = std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .thread_name("checkrein-guest")
-        // A thread that blocked once is soon given back, so that one that still does is seen.
-        .thread_keep_alive(IDLE)
-        .enable_all()
-        .build()
+impl Host {
+    fn runtimes(&self) -> Result<&Runtimes, String> {
+        self.runtimes.as_ref().ok_or_else(|| "the sandbox is shutting down".to_owned())
+    }
+
+    /// Waits until then, by a timer that no guest makes late.
+    pub(crate) fn at(&self, deadline: Instant) -> Pin<Box<tokio::time::Sleep>> {
+        let _timers = self.runtimes.as_ref().map(|runtimes| runtimes.host.enter());
+        Box::pin(tokio::time::sleep_until(deadline.into()))
+    }
+}
+
+impl Runtimes {
+    fn start() -> io::Result<Self> {
+        // Two at least, so that one guest that is slow to yield does not keep all others waiting.
+        let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
+        let start = |name: &str, threads| {
+            tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(threads)
+                .thread_name(name)
+                // A thread that blocked once is soon given back, so that one that still does is seen.
+                .thread_keep_alive(IDLE)
+                .enable_all()
+                .build()
+        };
+        Ok(Runtimes { guests: start("checkrein-guest", cores)?, host: start("checkrein-timer", 2)? })
+    }
+}
+
+fn link(engine: &Engine) -> Result<Linker<State>, SandboxError> {
+    let mut linker = Linker::new(engine);
+    crate::imports::add_to_linker(&mut linker).map_err(|error| SandboxError::Link(format!("{error:#}")))?;
+    Ok(linker)
+}
+
+async fn finish<T>(task: JoinHandle<T>) -> Result<T, String> {
+    Task(task).await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => format!("the host panicked in this call: {}", panic_message(&*panic)),
+        Err(_) => "the call was ended from outside".to_owned(),
+    })
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {

@@ -4,9 +4,13 @@
 //! Each name begins with the number of its process, as in the store, so that what a killed process
 //! left behind can be told from what is in use. Processes that share a folder sweep it side by side.
 
+use std::ffi::CString;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use checkrein_contract::port::StorageError;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, open, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
@@ -39,6 +43,29 @@ pub(crate) fn prefix(kind: Kind) -> String {
     format!("{}-{}-", std::process::id(), kind.as_str())
 }
 
+/// A new, empty folder for what a guest writes; removed when it is dropped, however deep it is.
+#[derive(Debug)]
+pub(crate) struct Written(PathBuf);
+
+impl Written {
+    pub(crate) fn create(dir: &Path) -> Result<Self, StorageError> {
+        Ok(Written(folder(dir, Kind::Work)?.keep()))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Written {
+    /// What stays behind is told, and harms no later call: each has a folder of its own.
+    fn drop(&mut self) {
+        if let Err(error) = remove_folder(&self.0) {
+            tracing::warn!(path = %self.0.display(), %error, "a `/work` could not be removed");
+        }
+    }
+}
+
 /// A new, empty folder in `dir`; removed when it is dropped.
 pub(crate) fn folder(dir: &Path, kind: Kind) -> Result<TempDir, StorageError> {
     tempfile::Builder::new()
@@ -64,10 +91,76 @@ pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
 /// no fault, and what cannot be removed is in nobody's way.
 fn remove(path: &PathBuf) {
     let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
-    let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let removed = if is_folder { remove_folder(path) } else { std::fs::remove_file(path) };
     if let Err(error) = removed {
         tracing::debug!(path = %path.display(), %error, "what a killed process left could not be removed");
     }
+}
+
+/// Removes a folder with all that is in it, never through a link.
+///
+/// A guest can make thousands of folders, each in the one before, and going down into them would
+/// take a descriptor and a piece of the stack for each. So they are lifted out one by one, into a
+/// folder beside, and removed from there.
+fn remove_folder(path: &Path) -> io::Result<()> {
+    let top = open(path, FOLDER, Mode::empty())?;
+    let inner = clear(&top)?;
+    if !inner.is_empty() {
+        let beside = path.parent().unwrap_or(path);
+        let lifted = tempfile::Builder::new().prefix(&prefix(Kind::Work)).tempdir_in(beside)?.keep();
+        remove_lifted(&top, inner, &lifted)?;
+        std::fs::remove_dir(lifted)?;
+    }
+    std::fs::remove_dir(path)
+}
+
+/// How a folder is opened, never through a link.
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::RDONLY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn remove_lifted(top: &OwnedFd, inner: Vec<CString>, lifted: &Path) -> io::Result<()> {
+    let lifted = open(lifted, FOLDER, Mode::empty())?;
+    let (mut count, mut done) = (0_u64, 0_u64);
+    let lift = |from: &OwnedFd, names: Vec<CString>, count: &mut u64| -> io::Result<()> {
+        for name in names {
+            renameat(from, name, &lifted, count.to_string())?;
+            *count += 1;
+        }
+        Ok(())
+    };
+    lift(top, inner, &mut count)?;
+    while done < count {
+        let name = done.to_string();
+        let folder = openat(&lifted, &name, FOLDER, Mode::empty())?;
+        lift(&folder, clear(&folder)?, &mut count)?;
+        unlinkat(&lifted, &name, AtFlags::REMOVEDIR)?;
+        done += 1;
+    }
+    Ok(())
+}
+
+/// Removes from a folder all but the folders in it, which it names.
+fn clear(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let mut folders = Vec::new();
+    let entries: Vec<_> = rustix::fs::Dir::read_from(folder)?.collect::<Result<_, _>>()?;
+    for entry in entries {
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let is_folder = match entry.file_type() {
+            FileType::Unknown => {
+                let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(stat.st_mode) == FileType::Directory
+            }
+            known => known == FileType::Directory,
+        };
+        if is_folder {
+            folders.push(name.to_owned());
+        } else {
+            unlinkat(folder, name, AtFlags::empty())?;
+        }
+    }
+    Ok(folders)
 }
 
 fn is_left_behind(path: &Path) -> bool {
@@ -86,6 +179,24 @@ fn owner(name: &str) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Deeper than descriptors or stack would carry: each folder holds the next, and a file.
+    #[test]
+    fn a_folder_is_removed_however_deep_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let written = Written::create(dir.path()).unwrap();
+        let mut at = open(written.path(), FOLDER, Mode::empty()).unwrap();
+        for _ in 0..5000 {
+            let file = OFlags::CREATE | OFlags::WRONLY;
+            openat(&at, "file", file, Mode::from(0o600)).unwrap();
+            rustix::fs::mkdirat(&at, "0", Mode::from(0o700)).unwrap();
+            rustix::fs::symlinkat("/etc", &at, "link").unwrap();
+            at = openat(&at, "0", FOLDER, Mode::empty()).unwrap();
+        }
+        drop(written);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        assert!(Path::new("/etc").exists());
+    }
 
     /// No process has it: the largest number of a process on Linux is 2^22.
     const DEAD: &str = "4194999";

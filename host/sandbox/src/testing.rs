@@ -106,7 +106,7 @@ impl Blobs for MemoryBlobs {
 }
 
 /// A disk without space.
-struct FullBlobs;
+pub(crate) struct FullBlobs;
 
 impl FullBlobs {
     fn full<T>() -> Result<T, StorageError> {

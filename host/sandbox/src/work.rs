@@ -2,19 +2,20 @@
 
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use checkrein_contract::event::StoredArtifact;
 use checkrein_contract::interface::Artifact;
 use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::port::{Blobs, StorageError};
-use rustix::fs::{Mode, OFlags, openat};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::accept::{Acceptor, Refused};
-use crate::scratch::{self, Kind};
+use crate::files::by_segments;
+use crate::scratch::Written;
 use crate::stop::Stop;
 
 /// Why the files of an outcome were not stored.
@@ -38,18 +39,9 @@ impl From<StorageError> for NotStored {
     }
 }
 
-/// An empty folder under `scratch`.
-pub(crate) fn create(scratch: &Path) -> Result<TempDir, StorageError> {
-    scratch::folder(scratch, Kind::Work)
-}
-
-/// Removes it with all that is in it. What stays behind is told, and harms no later call: each has
-/// a folder of its own.
-pub(crate) fn remove(work: TempDir) {
-    let path = work.path().to_owned();
-    if let Err(error) = work.close() {
-        tracing::warn!(path = %path.display(), %error, "a `/work` could not be removed");
-    }
+/// An empty folder under `scratch`, removed with all that is in it when it is dropped.
+pub(crate) fn create(scratch: &Path) -> Result<Written, StorageError> {
+    Written::create(scratch)
 }
 
 /// Stores the files that an outcome names.
@@ -129,18 +121,19 @@ fn open(root: &Path, path: &str) -> Result<File, NotOpened> {
     let storage = |error: io::Error| NotOpened::Storage(StorageError::of_io(&root.join(path), &error));
     let explain = |errno| no_file(errno).map_or_else(|| storage(errno.into()), NotOpened::NoFile);
     // The folder is the host's own: whatever is wrong with it is not the component's doing.
-    let mut at = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+    let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+    let folder = rustix::fs::open(root, flags, Mode::empty())
         .map_err(|errno| NotOpened::Storage(StorageError::of_io(root, &errno.into())))?;
-    let (folders, name) = path.rsplit_once('/').map_or((None, path), |(folders, name)| (Some(folders), name));
-    for folder in folders.iter().flat_map(|folders| folders.split('/')) {
-        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        at = openat(&at, folder, flags, Mode::empty()).map_err(explain)?;
-    }
-    // Without NONBLOCK, a named pipe would be waited for.
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let file = File::from(openat(&at, name, flags, Mode::empty()).map_err(explain)?);
+    let file = by_segments(&File::from(folder), path, OFlags::RDONLY).map_err(explain)?;
     let metadata = file.metadata().map_err(storage)?;
-    if metadata.is_file() { Ok(file) } else { Err(NotOpened::NoFile("not a regular file")) }
+    if !metadata.is_file() {
+        return Err(NotOpened::NoFile("not a regular file"));
+    }
+    // No guest can give a file a second name: whoever did can change it, or it is not the call's.
+    if metadata.nlink() > 1 {
+        return Err(NotOpened::NoFile("a file that has another name as well"));
+    }
+    Ok(file)
 }
 
 /// What a name that a component gave can be, instead of a file; `None` if the disk is at fault.
@@ -168,7 +161,9 @@ mod tests {
         link("a", "folder");
         link("a/b", "file");
         assert!(open(root.path(), "a/b").is_ok());
-        for bad in ["out", "folder/b", "file", "a", "absent", "a/b/c", &"x".repeat(300)] {
+        let outside = tempfile::NamedTempFile::new_in(root.path().parent().unwrap()).unwrap();
+        std::fs::hard_link(outside.path(), root.path().join("hard")).unwrap();
+        for bad in ["hard", "out", "folder/b", "file", "a", "absent", "a/b/c", &"x".repeat(300)] {
             assert!(matches!(open(root.path(), bad), Err(NotOpened::NoFile(_))), "{bad}");
         }
     }

@@ -3,21 +3,22 @@
 use std::time::{Duration, Instant};
 
 use checkrein_contract::limits::Limits;
+use checkrein_sandbox::Secrets;
 use checkrein_sandbox::attack::{Attack, Report, Runner, corpus};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
 use crate::args::Global;
-use crate::config::Config;
 use crate::error::{CliError, exit};
 use crate::output;
 use crate::report::escape::visible;
-use crate::world;
+use crate::{standing, world};
 
 pub(super) async fn attack(global: &Global) -> Result<u8, CliError> {
+    let (config, operator) = standing::files(global)?;
     let state = world::open_state(global)?;
-    let config = Config::find(global)?;
-    let sandbox = world::sandbox(&state).await?;
+    // No attack is given a secret.
+    let sandbox = world::sandbox(&state, &operator, Secrets::default()).await?;
     let limits = Limits::default().overlay(&config.limits);
     let began = Instant::now();
     let runner = Runner::start(&sandbox, &limits).await.map_err(CliError::Ours)?;

@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 use super::run;
 use crate::args::Global;
 use crate::components::Components;
-use crate::config::Config;
 use crate::error::CliError;
 use crate::output;
 use crate::report::json as report_json;
+use crate::standing::Standing;
 use crate::task_file::TaskFile;
 use crate::world;
 
@@ -31,10 +31,10 @@ pub(super) async fn call(
     })?;
     let inputs = inputs.iter().map(|input| read_input(input)).collect::<Result<Vec<_>, _>>()?;
     check_inputs(&inputs)?;
-    let config = Config::find(global)?;
+    let standing = Standing::find(global)?;
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state).await?;
-    let components = Components::load(&sandbox, &config).await?;
+    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let components = Components::load(&sandbox, &standing, Mode::ReadWrite).await?;
     if !components.skills.iter().any(|card| card.name() == skill) {
         let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();
         let hint = checkrein_contract::document::nearest(skill, &known)
@@ -43,7 +43,7 @@ pub(super) async fn call(
         return Err(CliError::usage(message, hint.unwrap_or_default()));
     }
     let file = TaskFile { task: task(skill, args), inputs };
-    let run = run::start(&state, sandbox, file, components, "triggers").await?;
+    let run = run::start(&state, sandbox, file, components, "triggers", standing.operator.process).await?;
     let view = run::view_of(&state, &run)?;
     if !global.json {
         for fact in view.current_facts() {
@@ -56,7 +56,7 @@ pub(super) async fn call(
     run::finish(global, &state, &run)
 }
 
-fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {
+pub(super) fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {
     let wrong = |why: &str| CliError::usage(format!("--in {input}: {why}"), "write --in NAME=FILE");
     let (name, path) = input.split_once('=').ok_or_else(|| wrong("it has no `=`"))?;
     let path = PathBuf::from(path);
@@ -71,7 +71,7 @@ fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {
 }
 
 /// Each file has a place of its own under `/in`, and a name.
-fn check_inputs(inputs: &[(String, PathBuf)]) -> Result<(), CliError> {
+pub(super) fn check_inputs(inputs: &[(String, PathBuf)]) -> Result<(), CliError> {
     for (at, (name, path)) in inputs.iter().enumerate() {
         let both = |(other, before): &(String, PathBuf)| {
             format!("--in {other}={} and --in {name}={}", before.display(), path.display())

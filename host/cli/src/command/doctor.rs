@@ -1,27 +1,32 @@
 //! `doctor`: what is in force on this machine, and whether the limits hold.
 
-use checkrein_sandbox::{Held, SelfTestError};
+use checkrein_contract::limits::LimitKey;
+use checkrein_sandbox::{Held, Secrets, SelfTestError};
 use serde_json::{Map, Value, json};
 
 use crate::args::Global;
 use crate::build::Toolchain;
-use crate::config::Config;
 use crate::error::{CliError, exit};
+use crate::operator::Operator;
 use crate::output;
 use crate::report::escape::visible;
+use crate::standing;
 use crate::world;
 
 pub(super) async fn doctor(global: &Global) -> Result<u8, CliError> {
+    let (config, operator) = standing::files(global)?;
     let state = world::open_state(global)?;
-    let sandbox = world::untried_sandbox(&state)?;
-    let config = Config::find(global)?;
+    let sandbox = world::untried_sandbox(&state, &operator, Secrets::default())?;
     let file = config.file.as_ref().map(|file| file.display().to_string());
     let limits = sandbox.self_test().await;
     let rows = [
         ("engine", sandbox.describe()),
         ("configuration", file.unwrap_or_else(|| "none: defaults hold".to_owned())),
         ("state", state.dir().display().to_string()),
-        ("network", "refused to every component in this version".to_owned()),
+        ("operator", operator.describe()),
+        ("secrets", secrets(&operator)),
+        ("ceilings", ceilings(&operator)),
+        ("verification", verification(&operator)),
         ("rust guests", Toolchain::find().describe()),
         ("limits", describe(&limits)),
     ];
@@ -29,6 +34,35 @@ pub(super) async fn doctor(global: &Global) -> Result<u8, CliError> {
     match limits {
         Ok(_) => Ok(exit::DONE),
         Err(error) => Err(CliError::Ours(format!("the limits do not hold on this machine: {error}"))),
+    }
+}
+
+/// Each secret by name, with where it comes from and whether that answers; never a value.
+fn secrets(operator: &Operator) -> String {
+    let each = operator.secrets.iter().map(|(name, source)| {
+        let answers =
+            source.value().map_or_else(|why| format!("{} {why}", source.describe()), |_| source.describe());
+        format!("{name} ({answers})")
+    });
+    let each: Vec<String> = each.collect();
+    if each.is_empty() { "none".to_owned() } else { each.join("; ") }
+}
+
+/// Those that a grant can come near to, and those that the operator changed.
+fn ceilings(operator: &Operator) -> String {
+    let usual = [LimitKey::Cpu, LimitKey::Wall, LimitKey::Memory, LimitKey::HttpCalls, LimitKey::WorkBytes];
+    let shown = LimitKey::ALL
+        .iter()
+        .filter(|key| usual.contains(key) || operator.ceiling.get(**key) != key.default_ceiling());
+    let each: Vec<String> =
+        shown.map(|key| format!("{key} {}", key.show(operator.ceiling.get(*key)))).collect();
+    each.join(", ")
+}
+
+fn verification(operator: &Operator) -> String {
+    match operator.process {
+        true => "in a process of its own".to_owned(),
+        false => "in the host's own process: [gateway] process = false in the operator's file".to_owned(),
     }
 }
 

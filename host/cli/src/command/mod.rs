@@ -1,8 +1,11 @@
 //! What each command does.
 
 mod attack;
+mod attempt;
 mod call;
 mod doctor;
+mod lint;
+mod policy;
 mod read;
 mod run;
 mod skill;
@@ -27,6 +30,8 @@ pub async fn perform(cli: Cli) -> Result<u8, CliError> {
         Command::Why { run, subject } => read::why(global, run, subject),
         Command::Trace(args) => read::trace(global, args),
         Command::Skill(command) => skill::perform(global, command).await,
+        Command::Try(args) => attempt::attempt(global, args).await,
+        Command::Policy(command) => policy::perform(global, command),
         Command::Doctor { attack: false } => doctor::doctor(global).await,
         Command::Doctor { attack: true } => attack::attack(global).await,
     }

@@ -118,6 +118,7 @@ pub(super) fn trace(global: &Global, args: &TraceArgs) -> Result<u8, CliError> {
             output::json(&object);
         } else {
             output::line(&report::event_line(&logged));
+            report::wall_lines(&logged.event).iter().for_each(|line| output::line(line));
         }
     }
     Ok(exit::DONE)

@@ -13,17 +13,19 @@ use checkrein_contract::task::InputFile;
 use checkrein_contract::units;
 use checkrein_harness::Driver;
 use checkrein_harness::driver::{Clock, World};
+use checkrein_sandbox::Secrets;
 use checkrein_store::{EventLog, State};
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::args::{Global, RunArgs};
 use crate::components::Components;
-use crate::config::{self, Config};
-use crate::error::{CliError, exit, fault};
+use crate::config;
+use crate::error::{CliError, both, exit, fault};
 use crate::output;
 use crate::progress::Progress;
 use crate::report::{self, RunView};
+use crate::standing::{self, Standing};
 use crate::task_file::TaskFile;
 use crate::world::{self, SystemClock};
 
@@ -41,8 +43,9 @@ pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError
     };
     let config =
         global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
-    let global = Global { config: Some(config), state: Some(state), json: global.json };
-    let sandbox = world::sandbox(&world::open_state(&global)?).await?;
+    let global = Global { config: Some(config), state: Some(state), ..global.clone() };
+    let operator = standing::operator(&global)?;
+    let sandbox = world::sandbox(&world::open_state(&global)?, &operator, Secrets::default()).await?;
     let folders = crate::build::workspace_skills(&root.join("skills"))?;
     crate::build::build(&sandbox, &folders, None).await?;
     run(&global, &short(&task), args).await
@@ -56,8 +59,8 @@ fn short(path: &Path) -> PathBuf {
 }
 
 pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<u8, CliError> {
-    let (config, task) = both(Config::find(global), TaskFile::read(file, &args.set))?;
-    if config.file.is_none() {
+    let (standing, task) = both(Standing::find(global), TaskFile::read(file, &args.set))?;
+    if standing.config.file.is_none() {
         let beside = file.parent().unwrap_or(Path::new(".")).join(config::FILE);
         let hint = if beside.is_file() {
             format!("use the one beside the task: --config {}", beside.display())
@@ -70,23 +73,11 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
         ));
     }
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state).await?;
-    let components = Components::load(&sandbox, &config).await?;
+    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let components = Components::load(&sandbox, &standing, task.task.mode).await?;
     check_skills(file, &task, &components)?;
-    let run = start(&state, sandbox, task, components, &args.planner).await?;
+    let run = start(&state, sandbox, task, components, &args.planner, standing.operator.process).await?;
     finish(global, &state, &run)
-}
-
-/// The mistakes of both, if both have some.
-fn both<A, B>(one: Result<A, CliError>, two: Result<B, CliError>) -> Result<(A, B), CliError> {
-    match (one, two) {
-        (Ok(one), Ok(two)) => Ok((one, two)),
-        (Err(CliError::Input(mut faults)), Err(CliError::Input(more))) => {
-            faults.0.extend(more.0);
-            Err(CliError::Input(faults))
-        }
-        (Err(error), _) | (_, Err(error)) => Err(error),
-    }
 }
 
 /// The skills that the task names are loaded.
@@ -113,6 +104,7 @@ pub(super) async fn start(
     file: TaskFile,
     components: Components,
     planner: &str,
+    apart: bool,
 ) -> Result<RunId, CliError> {
     check_depth(&file, &components)?;
     let blobs = state.blobs();
@@ -134,6 +126,7 @@ pub(super) async fn start(
         planner: planner.to_owned(),
         engine: format!("wasmtime {}", checkrein_sandbox::WASMTIME),
         clock: clock.now(),
+        apart,
     };
     output::message(&format!("run {run}: {}", output::one_line(&setup.task.goal, 120)));
     let world = World {
@@ -284,7 +277,7 @@ fn summary(global: &Global, view: &RunView, html: &Path) -> String {
     lines.push(format!("head    {}", view.head.hex()));
     lines.push(format!("report  {}", short(html).display()));
     // Where the state is not where the next command looks for it, it must be told.
-    let here = config::state_folder(&Global { config: None, state: None, json: false }).ok();
+    let here = config::state_folder(&Global::default()).ok();
     let elsewhere = config::state_folder(global).ok().filter(|state| Some(state) != here.as_ref());
     let state = elsewhere.map_or_else(String::new, |state| format!(" --state {}", short(&state).display()));
     lines.push(format!("next    checkrein show {}{state}", view.run));

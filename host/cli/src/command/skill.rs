@@ -4,18 +4,20 @@ use std::path::{Path, PathBuf};
 
 use checkrein_contract::manifest::Manifest;
 use checkrein_contract::problem::Faults;
+use checkrein_contract::task::Mode;
 use checkrein_contract::{cases, section, units};
 use checkrein_sandbox::probe::ProbeReport;
-use checkrein_sandbox::{LoadReport, Sandbox, StepResult};
+use checkrein_sandbox::{LoadReport, Sandbox, Secrets, StepResult};
+use checkrein_store::State;
 use serde_json::json;
 
 use crate::args::{Global, SkillCommand};
 use crate::build;
 use crate::components::Components;
-use crate::config::Config;
 use crate::error::{CliError, exit, fault};
 use crate::output::{self, one_line};
 use crate::report::escape::visible;
+use crate::standing::{self, Standing};
 use crate::world;
 
 /// How many mutants `skill test` tries, always; loading tries fewer, and once.
@@ -24,7 +26,7 @@ const MUTANTS_IN_A_TEST: usize = 400;
 pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u8, CliError> {
     match command {
         SkillCommand::Build { dirs, out } => {
-            let sandbox = world::sandbox(&world::open_state(global)?).await?;
+            let sandbox = plain_sandbox(global, &world::open_state(global)?).await?;
             let built = build::build(&sandbox, dirs, out.as_deref()).await?;
             if global.json {
                 let list: Vec<_> = built
@@ -44,9 +46,14 @@ pub(super) async fn perform(global: &Global, command: &SkillCommand) -> Result<u
     }
 }
 
+/// A sandbox for what is granted nothing.
+async fn plain_sandbox(global: &Global, state: &State) -> Result<Sandbox, CliError> {
+    world::sandbox(state, &standing::operator(global)?, Secrets::default()).await
+}
+
 async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
-    let report = world::sandbox(&state).await?.check(file).await;
+    let report = plain_sandbox(global, &state).await?.check(file).await;
     if global.json {
         output::json(&json!({ "schema": "checkrein/check@1", "report": report }));
     } else {
@@ -55,7 +62,7 @@ async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
     Ok(if report.faults().is_empty() { exit::DONE } else { exit::LOAD })
 }
 
-fn print_steps(report: &LoadReport) {
+pub(super) fn print_steps(report: &LoadReport) {
     for step in &report.steps {
         match &step.result {
             StepResult::Passed(seen) => {
@@ -136,9 +143,10 @@ fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
 }
 
 async fn list(global: &Global) -> Result<u8, CliError> {
-    let config = Config::find(global)?;
+    let standing = Standing::find(global)?;
     let state = world::open_state(global)?;
-    let components = Components::load(&world::sandbox(&state).await?, &config).await?;
+    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let components = Components::load(&sandbox, &standing, Mode::ReadWrite).await?;
     if global.json {
         let list: Vec<_> = components
             .files
@@ -170,7 +178,7 @@ async fn list(global: &Global) -> Result<u8, CliError> {
 
 async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state).await?;
+    let sandbox = plain_sandbox(global, &state).await?;
     let file = component_of(&sandbox, target).await?;
     let mut report = sandbox.check(file.as_path()).await;
     if report.loaded.is_some() {

@@ -59,6 +59,7 @@ pub(super) fn body(view: &RunView, target: Target) -> String {
     out.push_str("\n\n");
     out.push_str(&sections::not_reached(view, &composer.unresolved));
     out.push_str(&sections::failed_attempts(view));
+    out.push_str(&sections::refusals(view));
     out.push_str(&sections::how_to_check(view));
     out.push_str("## Evidence\n\n");
     out.push_str(

@@ -8,6 +8,7 @@ use checkrein_contract::event::{Ended, Event, FactEntry, Judgement, Logged, Setu
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp, is_relative_path, is_segment};
 use checkrein_contract::interface::Outcome;
 use checkrein_contract::port::Blobs;
+use checkrein_contract::record::Record;
 use checkrein_contract::task::Stage;
 
 use super::figure;
@@ -55,6 +56,7 @@ fn started(setup: &Setup, first: &Logged) -> Result<RunView> {
         task_digest: Digest::of_json(&task),
         planner: setup.planner.clone(),
         engine: setup.engine.clone(),
+        apart: setup.apart,
         components: setup.skills.iter().chain(&setup.verifiers).cloned().collect(),
         started: first.at,
         last: first.at,
@@ -175,14 +177,16 @@ impl Fold<'_> {
 
     fn apply_to_call(&mut self, event: &Event) -> Result<()> {
         match event {
-            Event::CallEnded { call, ended, log, .. } => {
+            Event::CallEnded { call, ended, log, record } => {
                 let view = self.call(call)?;
+                view.record.clone_from(record);
                 view.ended = Some(ended.clone());
                 view.log = *log;
             }
             Event::BudgetSettled { call, used } => self.call(call)?.used = Some(*used),
-            Event::VerdictGiven { call, judge, judgement, used, .. } => {
-                let verdict = VerdictView { judge: judge.clone(), judgement: judgement.clone(), used: *used };
+            Event::VerdictGiven { call, judge, judgement, used, record } => {
+                let (judge, judgement, record) = (judge.clone(), judgement.clone(), record.clone());
+                let verdict = VerdictView { judge, judgement, used: *used, record };
                 self.call(call)?.verdicts.push(verdict);
             }
             Event::OutcomeRejected { call, reasons } => {
@@ -274,6 +278,7 @@ fn intended(event: &Event, at: Timestamp) -> Result<CallView> {
         ended: None,
         used: None,
         log: None,
+        record: Record::default(),
         verdicts: Vec::new(),
         accepted: None,
         reasons: Vec::new(),

@@ -22,6 +22,7 @@ pub fn report_json(view: &RunView) -> Value {
         "started": words::time(view.started),
         "last": words::time(view.last),
         "engine": view.engine,
+        "verification_apart": view.apart,
         "facts": current,
         "artifacts": view.artifacts.iter().map(artifact_json).collect::<Vec<_>>(),
         "stages": stages_json(view),
@@ -125,6 +126,7 @@ pub fn call_json(call: &CallView) -> Value {
             "checks": verdict.judgement.checks().len(),
             "findings": verdict.judgement.findings(),
             "used": verdict.used,
+            "record": verdict.record,
         })
     });
     json!({
@@ -140,6 +142,7 @@ pub fn call_json(call: &CallView) -> Value {
         "accepted": call.accepted,
         "reasons": call.reasons,
         "used": call.used,
+        "record": call.record,
         "verdicts": verdicts.collect::<Vec<_>>(),
         "diagnosis": call.advice.as_ref().map(|advice| &advice.diagnosis),
         "remedy": call.advice.as_ref().map(|advice| &advice.remedy),

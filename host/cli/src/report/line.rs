@@ -1,6 +1,7 @@
 //! An event on one line, for `trace`.
 
 use checkrein_contract::event::{Ended, Event, Judge, Judgement, Logged};
+use checkrein_contract::record::Record;
 use checkrein_contract::units::{show_count, show_millis};
 use serde_json::Value;
 
@@ -11,6 +12,9 @@ use super::words::{self, many};
 const VALUE_MAX: usize = 120;
 /// The most characters of the line past position, time and kind.
 const DETAIL_MAX: usize = 300;
+
+/// Where the lines below an event begin.
+const INDENT: usize = 33;
 
 /// Position, time, kind, and what happened.
 pub fn event_line(logged: &Logged) -> String {
@@ -102,7 +106,7 @@ fn of_call(event: &Event) -> String {
                 json(&Value::Object(args.clone()), VALUE_MAX)
             )
         }
-        Event::CallEnded { call, ended, .. } => {
+        Event::CallEnded { call, ended, record, .. } => {
             let digest = match ended {
                 Ended::Outcome { outcome, .. } => format!(" {}", outcome.short()),
                 Ended::Failed { .. }
@@ -110,11 +114,11 @@ fn of_call(event: &Event) -> String {
                 | Ended::Trapped { .. }
                 | Ended::Invalid { .. } => String::new(),
             };
-            format!("{call}: {}{digest}", words::ended(Some(ended)))
+            format!("{call}: {}{digest}{}", words::ended(Some(ended)), walls(record))
         }
         Event::BudgetSettled { call, used } => format!("{call}: {}", words::used(used)),
-        Event::VerdictGiven { call, judge, judgement, .. } => {
-            format!("{call}: {}", verdict(judge, judgement))
+        Event::VerdictGiven { call, judge, judgement, record, .. } => {
+            format!("{call}: {}{}", verdict(judge, judgement), walls(record))
         }
         Event::OutcomeAccepted { call, facts, artifacts } => {
             format!("{call}: {}, {}", many(facts.len(), "fact"), many(artifacts.len(), "file"))
@@ -129,6 +133,29 @@ fn of_call(event: &Event) -> String {
         }
         other => other.kind().to_owned(),
     }
+}
+
+/// How much there is to see at the walls; [`wall_lines`] shows it.
+fn walls(record: &Record) -> String {
+    let mut text = String::new();
+    if !record.exchanges.is_empty() {
+        text.push_str(&format!(", {}", many(record.exchanges.len(), "exchange")));
+    }
+    if !record.denials.is_empty() {
+        text.push_str(&format!(", {}", many(record.denials.len(), "refusal")));
+    }
+    text
+}
+
+/// What a call or a judge did at its walls, a line for each exchange and each refusal.
+pub fn wall_lines(event: &Event) -> Vec<String> {
+    let (Event::CallEnded { record, .. } | Event::VerdictGiven { record, .. }) = event else {
+        return Vec::new();
+    };
+    let exchanges = record.exchanges.iter().map(words::exchange);
+    let refusals = words::denials(record).into_iter().map(|denial| format!("refused, {denial}"));
+    let indent = " ".repeat(INDENT);
+    exchanges.chain(refusals).map(|text| format!("{indent}{}", cut(&visible(&text), DETAIL_MAX))).collect()
 }
 
 fn verdict(judge: &Judge, judgement: &Judgement) -> String {

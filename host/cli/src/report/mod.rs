@@ -40,7 +40,7 @@ mod tests;
 pub use compose::{figures, markdown};
 pub use html::html;
 pub use json::report_json;
-pub use line::event_line;
+pub use line::{event_line, wall_lines};
 pub use show::show;
 pub use template::check_template;
 pub use view::RunView;

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use checkrein_contract::event::ComponentCard;
 use checkrein_contract::id::CallId;
+use checkrein_contract::record::{Exchange, Record};
 
 use super::escape;
 use super::view::{ArtifactView, FactView, RunView, VerifiedBy};
@@ -139,14 +140,31 @@ impl<'v> Notes<'v> {
             .collect();
         let read = if read.is_empty() { "no file".to_owned() } else { read.join(", ") };
         format!(
-            "From call {}: {} {} {}, attempt {}, over {read}.",
+            "From call {}: {} {} {}, attempt {}, over {read}.{}",
             escape::code(id.as_str()),
             escape::markdown(&call.skill),
             escape::markdown(&call.version),
             escape::code(&call.component.short()),
-            call.attempt
+            call.attempt,
+            fetched(&call.record)
         )
     }
+}
+
+/// Which URLs a call was answered from, with what came back.
+fn fetched(record: &Record) -> String {
+    let each: Vec<String> = record.exchanges.iter().take(NAMED).map(exchange).collect();
+    match each.is_empty() {
+        true => String::new(),
+        false => format!(" It asked {}{}.", each.join(", "), more(record.exchanges.len())),
+    }
+}
+
+fn exchange(exchange: &Exchange) -> String {
+    let url = format!("{} {}", exchange.method, exchange.url);
+    let status = exchange.status.map_or_else(|| "no answer".to_owned(), |status| status.to_string());
+    let body = exchange.body.map_or_else(String::new, |body| format!(" {}", escape::code(&body.short())));
+    format!("{} ({status}{body})", escape::code(&url))
 }
 
 fn marker(at: usize) -> String {

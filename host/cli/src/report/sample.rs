@@ -69,6 +69,8 @@ pub(super) struct Sample {
     pub(super) level: Level,
     /// The note of the verifier's check.
     pub(super) note: String,
+    /// What every call and judge did at its walls.
+    pub(super) record: Record,
 }
 
 const TEXT: &str = include_str!("sample.md");
@@ -101,6 +103,7 @@ impl Default for Sample {
             figure_title: "Fold change and significance of 7,908 genes".to_owned(),
             level: Level::Independent,
             note: "7,908 genes recomputed from /in, largest relative difference 3.1e-12".to_owned(),
+            record: Record::default(),
         }
     }
 }
@@ -149,7 +152,7 @@ impl Sample {
                 call: call.clone(),
                 ended: Ended::Failed { failure },
                 log: None,
-                record: Record::default(),
+                record: self.record.clone(),
             },
             Event::BudgetSettled { call: call.clone(), used: used() },
             Event::RemedyGiven {
@@ -210,7 +213,7 @@ impl Sample {
                 json!({"counts": source, "annotation": "/in/samples.csv", "suffix": "fb"}),
                 2,
             ),
-            Event::CallEnded { call: call.clone(), ended, log: None, record: Record::default() },
+            Event::CallEnded { call: call.clone(), ended, log: None, record: self.record.clone() },
             Event::BudgetSettled { call: call.clone(), used: used() },
         ];
         events.extend(self.verdicts(&call, about));
@@ -237,7 +240,7 @@ impl Sample {
                 findings: Vec::new(),
             },
             used: used(),
-            record: Record::default(),
+            record: self.record.clone(),
         };
         vec![
             verdict(Judge::Gateway, "sources-resolve", ""),
@@ -353,6 +356,7 @@ fn setup(run: &RunId, text: Option<String>) -> Setup {
         planner: "triggers".to_owned(),
         engine: "wasmtime 48.0.8".to_owned(),
         clock: Timestamp(1_796_054_109_000),
+        apart: true,
     }
 }
 

@@ -14,6 +14,10 @@ const EVIDENCE_MAX: usize = 400;
 /// The most findings of one verdict.
 const FINDINGS_MAX: usize = 8;
 
+/// Where verifications ran.
+const APART: &str = "in a process of their own";
+const NOT_APART: &str = "in the host's own process";
+
 /// How the run stands, in one paragraph.
 pub fn standing(view: &RunView) -> String {
     let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
@@ -128,9 +132,42 @@ fn failed_call(call: &CallView) -> String {
         code(call.id.as_str())
     );
     let mut items = evidence(call);
+    items.extend(refused(call).into_iter().map(|line| format!("Refused, {line}")));
     items.extend(call.verdicts.iter().flat_map(verdict));
     items.extend(advice(call));
     title + &items.iter().map(|item| format!("- {item}\n")).collect::<String>()
+}
+
+/// What a call and its judges tried at the walls in vain.
+fn refused(call: &CallView) -> Vec<String> {
+    let own = words::denials(&call.record).into_iter().map(|line| prose(&line));
+    let judges = call.verdicts.iter().flat_map(|verdict| {
+        let judge = markdown(verdict.judge.name());
+        words::denials(&verdict.record).into_iter().map(move |line| format!("of {judge}: {}", prose(&line)))
+    });
+    own.chain(judges).collect()
+}
+
+/// What was refused to calls that went well all the same; empty if nothing.
+pub fn refusals(view: &RunView) -> String {
+    let mut out = String::new();
+    for call in view.calls().filter(|call| !call.went_wrong()) {
+        let lines = refused(call);
+        if lines.is_empty() {
+            continue;
+        }
+        out.push_str(&format!(
+            "**{}, attempt {}** ({} {}, {})\n\n",
+            markdown(call.subgoal.as_str()),
+            call.attempt,
+            markdown(&call.skill),
+            markdown(&call.version),
+            code(call.id.as_str())
+        ));
+        out.extend(lines.iter().map(|line| format!("- {line}\n")));
+        out.push('\n');
+    }
+    if out.is_empty() { out } else { format!("## What was refused\n\n{out}") }
 }
 
 fn evidence(call: &CallView) -> Vec<String> {
@@ -210,6 +247,7 @@ fn identity(view: &RunView) -> String {
         ("seed", view.task.seed.to_string()),
         ("planner", markdown(&view.planner)),
         ("engine", markdown(&view.engine)),
+        ("verifications ran", if view.apart { APART } else { NOT_APART }.to_owned()),
         ("facts count from", view.task.level.as_str().to_owned()),
         ("started", words::time(view.started)),
         ("last event", words::time(view.last)),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use checkrein_contract::event::{Ended, Judgement};
 use checkrein_contract::id::Timestamp;
+use checkrein_contract::record::Record;
 use checkrein_contract::units::show_millis;
 use serde_json::{Value, json};
 
@@ -19,6 +20,8 @@ pub const SCHEMA: &str = "checkrein/show@1";
 const LINE_MAX: usize = 240;
 /// The most findings of a verdict.
 const FINDINGS_MAX: usize = 5;
+/// The most exchanges of a call.
+const EXCHANGES_MAX: usize = 10;
 
 /// Stages, subgoals and attempts as an indented tree: `✓` met or accepted, `✗` not, `…` open,
 /// `·` not begun.
@@ -33,6 +36,9 @@ pub fn show(view: &RunView) -> String {
         0,
         &format!("started {}, planner {}, {}", words::time(view.started), view.planner, view.engine),
     );
+    if !view.apart {
+        tree.line(0, "verifications ran in the host's own process");
+    }
     for stage in &view.stages {
         tree.stage(stage);
     }
@@ -60,6 +66,7 @@ pub fn show_json(view: &RunView) -> Value {
         "reason": view.reason,
         "head": view.head,
         "events": view.events,
+        "verification_apart": view.apart,
         "started": words::time(view.started),
         "last": words::time(view.last),
         "stages": stages_json(view),
@@ -136,8 +143,10 @@ impl Tree {
         let used = call.used.as_ref().map_or_else(String::new, |used| format!("  [{}]", words::used(used)));
         self.line(2, &format!("{mark} attempt {}: {} {}{used}", call.attempt, call.skill, call.version));
         self.line(3, &ended(call));
+        self.walls(&call.record);
         for verdict in &call.verdicts {
             self.verdict(verdict.judge.name(), &verdict.judgement);
+            self.walls(&verdict.record);
         }
         if call.accepted == Some(false) && !call.reasons.is_empty() {
             self.line(3, &format!("rejected: {}", words::reasons_text(&call.reasons)));
@@ -147,6 +156,18 @@ impl Tree {
             if let Some(remedy) = &advice.remedy {
                 self.line(3, &format!("remedy: {}", words::remedy(remedy)));
             }
+        }
+    }
+
+    fn walls(&mut self, record: &Record) {
+        for exchange in record.exchanges.iter().take(EXCHANGES_MAX) {
+            self.line(3, &format!("→ {}", words::exchange(exchange)));
+        }
+        if record.exchanges.len() > EXCHANGES_MAX {
+            self.line(3, &format!("→ and {} more, in the trace", record.exchanges.len() - EXCHANGES_MAX));
+        }
+        for denial in words::denials(record) {
+            self.line(3, &format!("✗ refused, {denial}"));
         }
     }
 

@@ -3,13 +3,16 @@
 use std::fs;
 use std::io::Write as _;
 
+use checkrein_contract::Digest;
 use checkrein_contract::event::{Ended, Event, Logged};
+use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::Level;
+use checkrein_contract::record::{Exchange, Record, Wall};
 use serde_json::json;
 
 use super::sample::Sample;
 use super::show::show_json;
-use super::{check_template, event_line, figures, html, markdown, report_json, show, why};
+use super::{check_template, event_line, figures, html, markdown, report_json, show, wall_lines, why};
 
 #[test]
 fn the_report_says_what_was_found_and_what_was_not() {
@@ -90,6 +93,46 @@ const ATTACKS: &[&str] = &[
     "⟦not reached: everything",
 ];
 
+/// What a guest asked for, in its own words, and was answered and refused.
+fn walls(words: &str) -> Record {
+    let exchange = Exchange {
+        method: words.to_owned(),
+        url: words.to_owned(),
+        asked: Some(words.to_owned()),
+        at: Timestamp(0),
+        ms: 1,
+        sent: Digest::of(b""),
+        sent_bytes: 0,
+        status: Some(200),
+        headers: vec![(words.to_owned(), words.to_owned())],
+        body: Some(Digest::of(b"x")),
+        body_bytes: 1,
+        error: Some(words.to_owned()),
+    };
+    let mut record = Record { exchanges: vec![exchange], ..Record::default() };
+    record.deny(Wall::Network, words.to_owned(), Some(words.to_owned()));
+    record
+}
+
+#[test]
+fn what_left_and_what_was_refused_is_shown() {
+    let view = Sample { record: walls("https://a.example/x"), ..Sample::default() }.view();
+    let markdown = markdown(&view);
+    assert!(markdown.contains("## What was refused"), "{markdown}");
+    assert!(markdown.contains("It asked `https://a.example/x https://a.example/x` (200 "), "{markdown}");
+    assert!(markdown.contains("- Refused, network: "), "{markdown}");
+    assert!(show(&view).contains("✗ refused, network: https://a.example/x"), "{}", show(&view));
+    let lines: Vec<String> = Sample { record: walls("u"), ..Sample::default() }
+        .events()
+        .0
+        .iter()
+        .flat_map(|logged| wall_lines(&logged.event))
+        .collect();
+    assert!(lines.iter().any(|line| line.trim() == "u u: 200, 1 B, u"), "{lines:?}");
+    assert!(lines.iter().any(|line| line.trim() == "refused, network: u"), "{lines:?}");
+    assert!(!self::markdown(&Sample::default().view()).contains("What was refused"));
+}
+
 #[test]
 fn text_of_skills_is_text() {
     for attack in ATTACKS {
@@ -100,6 +143,7 @@ fn text_of_skills_is_text() {
             message: (*attack).to_owned(),
             figure_title: (*attack).to_owned(),
             note: (*attack).to_owned(),
+            record: walls(attack),
             ..Sample::default()
         };
         let text = "{{fact:de/x#/v}} and\n\n{{table:de/* | columns a=$last, v=/v}}\n\n{{figure:de/volcano.svg}}\n\n{{artifact:de/volcano.svg}}";

@@ -11,6 +11,7 @@ use checkrein_contract::id::{CallId, FactId, RunId, StageId, SubgoalId, Timestam
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::Used;
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::Record;
 use checkrein_contract::task::Task;
 use serde_json::{Map, Value};
 
@@ -27,6 +28,8 @@ pub struct RunView {
     pub planner: String,
     /// The engine and its version.
     pub engine: String,
+    /// Whether verifications ran in a process of their own.
+    pub apart: bool,
     /// The skills and verifiers that it started with, skills first.
     pub components: Vec<ComponentCard>,
     /// When it started.
@@ -131,6 +134,8 @@ pub struct CallView {
     pub used: Option<Used>,
     /// The digest of its log.
     pub log: Option<Digest>,
+    /// What it did at its walls.
+    pub record: Record,
     /// What was said of its submission, in order.
     pub verdicts: Vec<VerdictView>,
     /// Whether its submission was let through; `None` without a decision.
@@ -150,6 +155,8 @@ pub struct VerdictView {
     pub judgement: Judgement,
     /// What judging used.
     pub used: Used,
+    /// What it did at its walls.
+    pub record: Record,
 }
 
 /// What a recovery said.

@@ -1,10 +1,12 @@
 //! The endings of calls, subgoals and runs in words, as plain text, not yet escaped.
 
 use checkrein_contract::event::{Closing, Ended, Reason, RunStatus};
+use checkrein_contract::grant::Clock;
 use checkrein_contract::id::Timestamp;
-use checkrein_contract::interface::{Finding, Remedy, Severity};
+use checkrein_contract::interface::{Finding, LimitHit, Remedy, Severity};
 use checkrein_contract::limits::{LimitKey, Unit, Used};
 use checkrein_contract::problem::Problem;
+use checkrein_contract::record::{Denial, Exchange, Record};
 use checkrein_contract::units::{show_bytes, show_count, show_millis};
 use serde_json::Value;
 
@@ -71,14 +73,70 @@ pub fn ended(ended: Option<&Ended>) -> String {
         }
         Some(Ended::Failed { failure }) => format!("failed ({}): {}", failure.kind.as_str(), failure.message),
         Some(Ended::Limited { hit }) => {
-            let (allowed, used) = (limit_value(&hit.limit, hit.allowed), limit_value(&hit.limit, hit.used));
-            format!("ran into the limit `{}`: {allowed} allowed, {used} used", hit.limit)
+            format!("ran into the limit {}", limit_hit(hit))
         }
         Some(Ended::Trapped { message }) => format!("trapped: {message}"),
         Some(Ended::Invalid { problem: wrong }) => {
             format!("returned what the interface does not allow: {}", problem(wrong))
         }
     }
+}
+
+/// A limit that fired.
+pub fn limit_hit(hit: &LimitHit) -> String {
+    let (allowed, used) = (limit_value(&hit.limit, hit.allowed), limit_value(&hit.limit, hit.used));
+    format!("`{}`: {allowed} allowed, {used} used", hit.limit)
+}
+
+/// Which time a component sees.
+pub fn clock(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Virtual => "virtual",
+        Clock::Real => "real",
+    }
+}
+
+/// Each thing that was refused, in a line.
+pub fn denials(record: &Record) -> Vec<String> {
+    let mut lines: Vec<String> = record.denials.iter().map(denial).collect();
+    if record.more_denials > 0 {
+        lines.push(format!("and {} more", show_count(record.more_denials)));
+    }
+    lines
+}
+
+/// What was refused, by which wall and how often.
+pub fn denial(denial: &Denial) -> String {
+    let times =
+        if denial.count > 1 { format!(" ({} times)", show_count(denial.count)) } else { String::new() };
+    format!("{}: {}{times}", denial.wall.as_str(), denial.what)
+}
+
+/// An exchange over the network.
+pub fn exchange(exchange: &Exchange) -> String {
+    let Exchange { method, url, sent_bytes, body_bytes, .. } = exchange;
+    let status = exchange.status.map_or("no answer".to_owned(), |status| status.to_string());
+    let sent = if *sent_bytes > 0 { format!("{} sent, ", show_bytes(*sent_bytes)) } else { String::new() };
+    let whole = if exchange.body.is_some() { "" } else { ", not read to its end" };
+    let whole = if exchange.status.is_some() { whole } else { "" };
+    let error = exchange.error.as_ref().map_or_else(String::new, |error| format!(", {error}"));
+    format!("{method} {url}: {status}, {sent}{}{whole}{error}", show_bytes(*body_bytes))
+}
+
+/// What a call did at its walls, in a few words; empty if nothing.
+pub fn record(record: &Record) -> String {
+    let mut parts = Vec::new();
+    match record.exchanges.as_slice() {
+        [] => {}
+        [one] => parts.push(exchange(one)),
+        [first, rest @ ..] => {
+            parts.push(format!("{}, and {}", exchange(first), many(rest.len(), "more exchange")))
+        }
+    }
+    if !record.denials.is_empty() {
+        parts.push(format!("refused: {}", denials(record).join("; ")));
+    }
+    parts.join("; ")
 }
 
 fn limit_value(key: &str, value: u64) -> String {

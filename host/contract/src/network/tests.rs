@@ -67,6 +67,50 @@ fn two_spellings_of_one_request_never_differ() {
 }
 
 #[test]
+fn a_path_has_one_spelling() {
+    for url in ["https://a.org/v%31/%7Eme/%2a", "https://a.org/v1/~me/*", "https://a.org/v1/%7eme/%2A"] {
+        assert_eq!(Target::parse(url).unwrap().to_string(), "https://a.org/v1/~me/%2A", "{url}");
+        assert!(allows("https://a.org/v1/*", "GET", url), "{url}");
+    }
+    assert!(Rule::parse("https://a.org/%7Eme/*").unwrap_err().mend.contains("/~me/"));
+    assert_ne!(Target::parse("https://a.org/a%2Fb").unwrap(), Target::parse("https://a.org/a/b").unwrap());
+}
+
+#[test]
+fn an_encoded_way_upwards_goes_nowhere() {
+    for path in [
+        "..%2Fadmin",
+        "..%2fadmin",
+        "%2e%2e%2fadmin",
+        "x%2F..%2F..%2Fadmin",
+        "%252e%252e/admin",
+        "%25252e%25252e/admin",
+        "..%5Cadmin",
+        "..;/admin",
+        "%2e%2e;a=b/admin",
+        "x/.%2F",
+    ] {
+        assert!(Target::parse(&format!("https://a.org/v1/{path}")).is_err(), "{path}");
+    }
+    for (path, canonical) in
+        [("%2e%2e/admin", "/admin"), ("a..b/...", "/v1/a..b/..."), ("100%25", "/v1/100%25")]
+    {
+        assert_eq!(Target::parse(&format!("https://a.org/v1/{path}")).unwrap().path, canonical);
+    }
+    assert!(Target::parse(&format!("https://a.org/%{}41", "25".repeat(100))).is_err());
+}
+
+#[test]
+fn what_differs_is_named() {
+    let differs = |method: &str, url: &str| {
+        rule("GET https://a.org/v1/*").differs(method, &Target::parse(url).unwrap())
+    };
+    assert!(differs("GET", "https://a.org/v1/x").is_empty());
+    assert_eq!(differs("POST", "https://a.org/v2"), ["method", "path"]);
+    assert_eq!(differs("GET", "http://b.org:81/v1/"), ["host", "scheme", "port"]);
+}
+
+#[test]
 fn what_is_no_url_goes_nowhere() {
     for url in [
         "https://user@api.example.org/v1/a",
@@ -219,6 +263,25 @@ mod properties {
             for (method, url, what) in rule.near_misses() {
                 prop_assert!(!rule.allows(&method, &Target::parse(&url).unwrap()), "{} {}", what, url);
             }
+        }
+
+        #[test]
+        fn the_rule_for_one_request_allows_that_one_alone(
+            path in "/[a-z*%./;:@!$&'()+,=\"\\\\ü-]{0,20}", method in "[A-Z]{1,8}", other in "/[a-z*/]{0,6}"
+        ) {
+            prop_assume!(is_method(&method));
+            let Ok(target) = Target::parse(&format!("https://a.org{path}")) else { return Ok(()) };
+            let exactly = Rule::exactly(&method, &target);
+            prop_assert!(exactly.allows(&method, &target));
+            prop_assert_eq!(Rule::parse(&exactly.to_string()), Ok(exactly.clone()));
+            let Ok(other) = Target::parse(&format!("https://a.org{other}")) else { return Ok(()) };
+            prop_assert_eq!(exactly.allows(&method, &other), other.path == target.path);
+        }
+
+        #[test]
+        fn a_target_reads_back_as_itself(url in "https?://[A-Za-z0-9.:-]{1,12}/[a-zA-Z0-9%./*~?=-]{0,30}") {
+            let Ok(target) = Target::parse(&url) else { return Ok(()) };
+            prop_assert_eq!(Target::parse(&target.to_string()), Ok(target));
         }
 
         #[test]

@@ -1,7 +1,7 @@
 use super::*;
 
 fn acceptor(limits: &Limits) -> Acceptor<'_> {
-    Acceptor { component: "x", limits }
+    Acceptor { component: "x", limits, scrubber: Arc::default() }
 }
 
 fn problem<T: std::fmt::Debug>(result: Accepted<T>) -> Problem {

@@ -31,6 +31,9 @@ pub(crate) fn embedded(bytes: &[u8], manifest: &str, cases: &str) -> Result<Vec<
     section::embed(&with_manifest, section::CASES, cases.as_bytes())
 }
 
+pub(crate) mod files;
+pub(crate) mod network;
+
 /// Where the static data of a guest begins.
 const BASE: u32 = 1024;
 

@@ -40,7 +40,10 @@ impl Held {
         for entry in std::fs::read_dir("/proc/self/fd")? {
             // One may be closed while the list is read, as the list itself is.
             if let Ok(target) = std::fs::read_link(entry?.path()) {
-                *descriptors.entry(target.display().to_string()).or_default() += 1;
+                let target = target.display().to_string();
+                // A pipe to a worker that was started anew is `pipe:[N]` with another number.
+                let kind = target.split_once(":[").map_or(target.as_str(), |(kind, _)| kind);
+                *descriptors.entry(kind.to_owned()).or_default() += 1;
             }
         }
         let mut scratch: Vec<String> = std::fs::read_dir(scratch)?

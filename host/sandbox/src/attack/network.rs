@@ -2,12 +2,15 @@
 
 use checkrein_contract::record::Wall;
 
-use super::guest::Guest;
+use super::guest::{Guest, network};
 use super::{Asked, Attack, Expected, Group};
 
 pub(super) fn attacks() -> Vec<Attack> {
     let fetches = |name, asked, guest| {
         Attack::part(Group::Network, name, asked, Expected::Denied(Wall::Network), guest)
+    };
+    let socket = |name, guest| {
+        Attack::part(Group::Network, name, Asked::Execute, Expected::Denied(Wall::Socket), guest)
     };
     vec![
         fetches("a request without a grant", Asked::Execute, || {
@@ -25,6 +28,19 @@ pub(super) fn attacks() -> Vec<Attack> {
             guest.recover = format!("{fetch} {}", guest.recover);
             guest
         }),
+        fetches("a request through wasi http", Asked::Execute, || {
+            network::gets_by_wasi_http("example.org", "/")
+        }),
+        socket("a raw socket", network::opens_a_raw_tcp_socket),
+        socket("a name looked up", || network::looks_up_a_name("secret.example.org")),
+        // It traps if there is anything in them.
+        Attack::part(
+            Group::Secrets,
+            "reading the environment and arguments",
+            Asked::Execute,
+            Expected::Nothing,
+            network::reads_the_environment,
+        ),
     ]
 }
 

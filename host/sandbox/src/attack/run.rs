@@ -8,6 +8,7 @@ use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::manifest::Manifest;
 use checkrein_contract::record::Record;
 use serde::Serialize;
+use tempfile::TempDir;
 use wasmtime::component::Component as Compiled;
 
 use super::asked::{Asked, Ended, Seen, ask, setting};
@@ -18,6 +19,7 @@ use crate::bindings::skill::SkillPre;
 use crate::component::{Component, Pre};
 use crate::load::{LoadReport, Source, StepResult};
 use crate::sandbox::Sandbox;
+use crate::scratch::{self, Kind};
 use crate::text::{excerpt, one_line};
 
 /// How long after its limit, or at all, an attack may still run before its wall counts as broken:
@@ -58,6 +60,9 @@ impl Report {
 pub struct Runner {
     sandbox: Sandbox,
     limits: Limits,
+    /// What every component sees, so that there is something to reach beyond.
+    input: TempDir,
+    artifacts: TempDir,
 }
 
 impl Runner {
@@ -68,7 +73,10 @@ impl Runner {
     ///
     /// If an honest component does not run here: then attacks would show nothing.
     pub async fn start(sandbox: &Sandbox, limits: &Limits) -> Result<Self, String> {
-        let runner = Runner { sandbox: sandbox.clone(), limits: limits.clone() };
+        let folder = || scratch::folder(&sandbox.0.scratch, Kind::Case).map_err(|error| error.to_string());
+        let (input, artifacts) = (folder()?, folder()?);
+        std::fs::write(input.path().join("given"), "given").map_err(|error| error.to_string())?;
+        let runner = Runner { sandbox: sandbox.clone(), limits: limits.clone(), input, artifacts };
         let loaded = runner.sandbox.check(honest()?).await;
         if let Some((stage, found)) = failed(&loaded) {
             return Err(format!("an honest component does not load, at `{stage}`: {found}"));
@@ -143,7 +151,9 @@ impl Runner {
         let digest = component.digest;
         self.sandbox.register(component);
         let began = Instant::now();
-        let setting = setting(digest, attack.limits(&self.limits), attack.granted.clone());
+        let mut setting = setting(digest, attack.limits(&self.limits), attack.granted.clone());
+        setting.input = Some(self.input.path().to_owned());
+        setting.artifacts = Some(self.artifacts.path().to_owned());
         let seen = ask(&self.sandbox, asked, setting).await;
         let took = began.elapsed();
         self.sandbox.forget(&digest);
@@ -185,7 +195,9 @@ impl Runner {
             (Expected::Limit(key), Ended::Limit(hit)) => {
                 hit.limit == key.as_str() || self.limits != Limits::default()
             }
-            (Expected::Denied(wall), Ended::Returned | Ended::Failed) => denied(&seen.record, wall),
+            (Expected::Denied(wall), Ended::Returned | Ended::Failed | Ended::Answer(_)) => {
+                denied(&seen.record, wall)
+            }
             (Expected::Answer(rule), Ended::Answer(by)) => rule == by,
             (Expected::Trap(what), Ended::Trap(message)) => message.contains(what),
             (Expected::Nothing, Ended::Returned) => true,
@@ -206,15 +218,13 @@ fn denied(record: &Record, wall: super::Wall) -> bool {
 }
 
 fn told(seen: &Seen) -> String {
+    let denied = seen.record.denials.first().map(|denial| format!("wall `{}`", denial.wall.as_str()));
     let what = match &seen.end {
         Ended::Limit(hit) => format!("limit `{}`", hit.limit),
         Ended::Trap(message) => format!("trap, {message}"),
-        Ended::Answer(rule) => format!("answer refused, `{rule}`"),
+        Ended::Answer(rule) => denied.unwrap_or_else(|| format!("answer refused, `{rule}`")),
         Ended::Host(why) => format!("a fault of ours: {why}"),
-        Ended::Returned | Ended::Failed => match seen.record.denials.first() {
-            Some(denial) => format!("wall `{}`", denial.wall.as_str()),
-            None => "nothing: it succeeded".to_owned(),
-        },
+        Ended::Returned | Ended::Failed => denied.unwrap_or_else(|| "nothing: it succeeded".to_owned()),
     };
     one_line(&excerpt(&what))
 }

@@ -168,4 +168,16 @@ attacks! {
     lies_a_finding_that_expects_nothing
     lies_a_remedy_that_names_a_path
     lies_leaving_with_success
+    files_the_folder_above
+    files_absolute_paths
+    files_the_folder_of_another_call
+    files_a_hard_link
+    files_filling_the_disk_by_size
+    files_filling_the_disk_by_count
+    files_filling_the_disk_by_a_sparse_file_of_1_tib
+    files_a_name_that_is_not_utf_8
+    network_a_request_through_wasi_http
+    network_a_raw_socket
+    network_a_name_looked_up
+    secrets_reading_the_environment_and_arguments
 }

@@ -1,6 +1,8 @@
 //! Hostile guests, each a complete skill with one part replaced, and the wall that stops it.
 
 mod answers;
+mod clock;
+mod cost;
 mod costs;
 mod growth;
 mod reach;
@@ -14,7 +16,7 @@ use serde_json::json;
 use super::*;
 use crate::attack::guest::LOOP;
 use crate::attack::time::sleeper;
-use crate::attack::{call, mishap, subgoal, submission};
+pub(crate) use crate::attack::{call, mishap, subgoal, submission};
 use crate::sandbox::Sandbox;
 use crate::testing::{Guest, ready, sandbox};
 
@@ -55,36 +57,4 @@ async fn an_honest_skill_answers_in_every_part() {
     let End::Returned(advice) = ran.end else { panic!("{ran:?}") };
     assert_eq!(advice.diagnosis, "d");
     assert_nothing_left(&sandbox).await;
-}
-
-/// What a fresh call costs, for the README: `cargo test --release -- --ignored --nocapture cost`.
-#[tokio::test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stderr, reason = "a measurement is read by a person")]
-async fn cost_of_a_call() {
-    let (sandbox, folder) = sandbox();
-    let setting = ready(&sandbox, &Guest::default());
-    let time = |name: &'static str, count: u32, began: std::time::Instant| {
-        eprintln!("{name}: {:.1} µs", began.elapsed().as_secs_f64() * 1e6 / f64::from(count));
-    };
-    for round in 0..2 {
-        let began = std::time::Instant::now();
-        for _ in 0..2000 {
-            assert!(matches!(sandbox.assess(setting.clone(), subgoal()).await.end, End::Returned(_)));
-        }
-        time("assess", 2000, began);
-        let began = std::time::Instant::now();
-        for _ in 0..1000 {
-            assert!(matches!(sandbox.execute(setting.clone(), call()).await.end, End::Returned(_)));
-        }
-        time("execute, with its /work", 1000, began);
-        eprintln!("round {round}");
-    }
-    let began = std::time::Instant::now();
-    sandbox.self_test().await.unwrap();
-    time("self-test", 1, began);
-    let began = std::time::Instant::now();
-    let other = crate::testing::sandbox_in(&folder);
-    time("a second sandbox", 1, began);
-    drop(other);
 }

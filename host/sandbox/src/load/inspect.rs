@@ -128,6 +128,35 @@ fn read_names(bytes: &[u8]) -> Result<Names, (u64, String)> {
     Ok(names)
 }
 
+/// Bytes of the longest function that is compiled. The time that one takes grows faster than its
+/// size; the largest of honest tools (a Python interpreter) has 427 kB.
+const BODY: u64 = 1 << 20;
+
+/// Finds functions that are too long to be compiled.
+pub(super) fn bodies(report: &LoadReport, bytes: &[u8]) -> Result<(), Vec<Fault>> {
+    let (mut module, mut function, mut faults) = (0u32, 0u32, Vec::new());
+    for payload in Parser::new(0).parse_all(bytes) {
+        // What cannot be read was told as a fault of the format.
+        let Ok(payload) = payload else { break };
+        match payload {
+            Payload::CodeSectionStart { .. } => (module, function) = (module + 1, 0),
+            Payload::CodeSectionEntry(body) => {
+                let length = body.range().len() as u64;
+                if length > BODY {
+                    let place = format!("function {function} of core module {module}");
+                    let expected = format!("functions of at most {}", LimitKey::Component.show(BODY));
+                    let mend = "split it, or build it with less inlining";
+                    let found = LimitKey::Component.show(length);
+                    faults.push(report.fault("compile", &place, &expected, &found, mend));
+                }
+                function += 1;
+            }
+            _ => {}
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults) }
+}
+
 fn explain(error: wasmparser::BinaryReaderError) -> (u64, String) {
     (error.offset() as u64, error.message().to_owned())
 }
@@ -198,7 +227,7 @@ fn imports(report: &LoadReport, names: &Names) -> Result<(), Vec<Fault>> {
     let faults: Vec<Fault> = missing
         .map(|name| {
             let mend = if name.starts_with("wasi:http/") {
-                "use the `http` import of checkrein:skill"
+                "of `wasi:http`, version 0.2 of `types` and `outgoing-handler` is here"
             } else {
                 "build it without this import"
             };

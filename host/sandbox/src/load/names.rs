@@ -38,6 +38,8 @@ const WASI: &[&str] = &[
     "wasi:clocks/wall-clock",
     "wasi:filesystem/preopens",
     "wasi:filesystem/types",
+    "wasi:http/outgoing-handler",
+    "wasi:http/types",
     "wasi:io/error",
     "wasi:io/poll",
     "wasi:io/streams",
@@ -77,7 +79,7 @@ mod tests {
     fn versions_are_told_apart() {
         assert!(is_given("checkrein:skill/log@0.1.0") && is_given("wasi:io/poll@0.2.3"));
         for missing in
-            ["checkrein:skill/log@0.1.1", "wasi:io/poll@0.3.0", "wasi:http/types@0.2.0", "env", "a:b/c@0.2.0"]
+            ["checkrein:skill/log@0.1.1", "wasi:io/poll@0.3.0", "wasi:http/types@0.3.0", "env", "a:b/c@0.2.0"]
         {
             assert!(!is_given(missing), "{missing}");
         }

@@ -125,13 +125,13 @@ async fn a_flipped_bit_is_never_a_panic() {
 
 #[tokio::test]
 async fn all_missing_imports_are_named_at_once() {
-    let imports = r#"(import "acme:x/y@1.0.0" (instance)) (import "wasi:http/types@0.2.0" (instance)) (import "env" (func))"#;
+    let imports = r#"(import "acme:x/y@1.0.0" (instance)) (import "wasi:http/incoming-handler@0.2.0" (instance)) (import "env" (func))"#;
     let guest = Guest { imports: imports.to_owned(), ..Guest::default() };
     let faults = faults(whole(&guest)).await;
     let places: Vec<_> = faults.iter().map(|fault| (fault.stage.as_str(), fault.place.as_str())).collect();
     assert_eq!(
         places,
-        [("imports", "acme:x/y@1.0.0"), ("imports", "wasi:http/types@0.2.0"), ("imports", "env")]
+        [("imports", "acme:x/y@1.0.0"), ("imports", "wasi:http/incoming-handler@0.2.0"), ("imports", "env")]
     );
 }
 

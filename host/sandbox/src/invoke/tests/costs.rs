@@ -47,10 +47,13 @@ impl Bare {
         Bare { walls, engine, pre }
     }
 
-    async fn call(&self) {
+    async fn call(&self, host: &Host) {
         let setting = trial_setting(checkrein_contract::Digest::ZERO, Limits::default());
         let log = LogBook::new(1 << 10);
-        let mut store = Store::new(&self.engine, state::<Assess>(&setting, &log, None).unwrap());
+        let mut store = Store::new(
+            &self.engine,
+            state::<Assess>(host, &setting, &log, None, std::time::Instant::now()).unwrap(),
+        );
         if self.walls.limiter {
             store.limiter(|state| &mut state.limiter);
         }
@@ -73,9 +76,9 @@ impl Bare {
         skill.checkrein_skill_trigger().call_assess(&mut store, &subgoal_to_guest(subgoal())).await.unwrap();
     }
 
-    async fn calls(&self, calls: u32) {
+    async fn calls(&self, host: &Host, calls: u32) {
         for _ in 0..calls {
-            self.call().await;
+            self.call(host).await;
         }
     }
 }
@@ -126,7 +129,7 @@ async fn cost_of_walls() {
     for _ in 0..ROUNDS {
         for (kind, bare) in &bare {
             let began = micros();
-            bare.calls(CALLS).await;
+            bare.calls(&sandbox.0, CALLS).await;
             fresh.add(kind, CALLS, began);
         }
         let began = micros();
@@ -156,7 +159,7 @@ async fn cost_of_walls() {
             bare.iter().filter(|(kind, _)| ["bare", "fuel", "epochs", "all of these"].contains(kind))
         {
             let began = micros();
-            bare.calls(1).await;
+            bare.calls(&sandbox.0, 1).await;
             tight.add(kind, 1, began);
         }
     }

@@ -1,0 +1,104 @@
+//! What stands before anything runs: the configuration, the operator's own file, and the secrets
+//! that the grants name; checked together, so that all mistakes are told at once.
+
+use std::path::Path;
+
+use checkrein_contract::limits::{LimitChanges, LimitKey};
+use checkrein_contract::problem::{Fault, Faults};
+use checkrein_sandbox::Secrets;
+
+use crate::args::Global;
+use crate::config::Config;
+use crate::error::{CliError, both, fault};
+use crate::operator::Operator;
+
+/// What stands before anything runs.
+#[derive(Clone, Debug)]
+pub struct Standing {
+    /// The configuration.
+    pub config: Config,
+    /// The operator's file.
+    pub operator: Operator,
+    /// The values of the secrets that the grants name.
+    pub secrets: Secrets,
+}
+
+impl Standing {
+    /// What stands for these flags.
+    ///
+    /// # Errors
+    ///
+    /// All mistakes in both files; a limit above its ceiling; a secret that is not there.
+    pub fn find(global: &Global) -> Result<Self, CliError> {
+        let (config, operator) = files(global)?;
+        let mut faults = above_ceiling(&config, &operator);
+        let secrets = resolve(&config, &operator, &mut faults);
+        if faults.is_empty() {
+            Ok(Standing { config, operator, secrets })
+        } else {
+            Err(CliError::Input(Faults(faults)))
+        }
+    }
+}
+
+/// Configuration and operator's file, without a look at the values of secrets.
+///
+/// # Errors
+///
+/// All mistakes in both.
+pub fn files(global: &Global) -> Result<(Config, Operator), CliError> {
+    let config = Config::find(global);
+    let folder = config.as_ref().ok().map(Config::folder).transpose()?;
+    both(config, Operator::find(global.operator.as_deref(), folder.as_deref()))
+}
+
+/// The operator's file alone, for what needs no configuration. Its project is where one would be.
+///
+/// # Errors
+///
+/// All mistakes in it.
+pub fn operator(global: &Global) -> Result<Operator, CliError> {
+    let folder = match &global.config {
+        Some(file) => file.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
+        None => crate::config::project_folder()?,
+    };
+    Operator::find(global.operator.as_deref(), folder.as_deref())
+}
+
+/// Every limit that the configuration raises above its ceiling.
+pub fn above_ceiling(config: &Config, operator: &Operator) -> Vec<Fault> {
+    let file = config.place();
+    let default = [("limits.default".to_owned(), &config.limits)];
+    let grants = config.grants.iter().map(|(name, grant)| (format!("grant.{name}.limits"), &grant.limits));
+    let above = |(place, changes): (String, &LimitChanges)| {
+        let over = changes.0.iter().filter(|(key, value)| **value > operator.ceiling.get(**key));
+        over.map(|(key, value)| above(&file, &place, *key, *value, operator)).collect::<Vec<_>>()
+    };
+    default.into_iter().chain(grants).flat_map(above).collect()
+}
+
+fn above(file: &str, place: &str, key: LimitKey, value: u64, operator: &Operator) -> Fault {
+    let expected = format!("at most {}", operator.ceiling_of(key));
+    let mend = match key.is_most() {
+        true => "ask for less".to_owned(),
+        false => format!("ask for less, or raise it there: [ceiling] {key} = {}", key.write(value)),
+    };
+    Fault { place: format!("{place}.{key}"), ..fault(file, "semantics", &expected, &key.show(value), &mend) }
+}
+
+fn resolve(config: &Config, operator: &Operator, faults: &mut Vec<Fault>) -> Secrets {
+    let file = config.place();
+    let mut values: Vec<(String, String)> = Vec::new();
+    for (grant, granted) in &config.grants {
+        for (index, secret) in granted.reach.secrets.iter().enumerate() {
+            if values.iter().any(|(known, _)| *known == secret.name) {
+                continue;
+            }
+            match operator.secret(&secret.name, &file, &format!("grant.{grant}.secrets[{index}]")) {
+                Ok(value) => values.push((secret.name.clone(), value)),
+                Err(fault) => faults.push(*fault),
+            }
+        }
+    }
+    Secrets::new(values)
+}

@@ -1,0 +1,57 @@
+//! What of the network one call may use: `http-calls`, `http-out`, `http-in`.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use checkrein_contract::limits::{LimitKey, Limits};
+use checkrein_contract::record::Wall;
+
+use super::Denied;
+use super::check::Refusal;
+
+/// The three counts of one call, shared by all its requests.
+#[derive(Debug)]
+pub(super) struct Budget {
+    pub(super) calls: Count,
+    pub(super) sent: Count,
+    pub(super) received: Count,
+}
+
+impl Budget {
+    pub(super) fn new(limits: &Limits) -> Self {
+        let count = |key| Count { key, allowed: limits.get(key), used: AtomicU64::new(0) };
+        Budget {
+            calls: count(LimitKey::HttpCalls),
+            sent: count(LimitKey::HttpOut),
+            received: count(LimitKey::HttpIn),
+        }
+    }
+}
+
+/// Something that is counted over a call and refused past its limit.
+#[derive(Debug)]
+pub(super) struct Count {
+    key: LimitKey,
+    allowed: u64,
+    used: AtomicU64,
+}
+
+impl Count {
+    /// Uses so much more of it. What was refused stays counted: after a refusal nothing fits.
+    pub(super) fn take(&self, amount: u64) -> Result<(), Refusal> {
+        let used = self.used.fetch_add(amount, Ordering::Relaxed).saturating_add(amount);
+        if used <= self.allowed { Ok(()) } else { Err(self.refusal(used)) }
+    }
+
+    fn refusal(&self, used: u64) -> Refusal {
+        let Count { key, allowed, .. } = self;
+        let what = format!("limit `{key}`: {} allowed, {} used", key.show(*allowed), key.show(used));
+        let told = match key {
+            LimitKey::HttpIn => Denied::TooLarge(*allowed),
+            _ => Denied::Denied(what.clone()),
+        };
+        // How much would have been enough is not known: the rest was not read.
+        let wanted = used.max(allowed.saturating_mul(2)).checked_next_power_of_two().unwrap_or(used);
+        let grant = format!("limits = {{ {key} = \"{}\" }}", key.show(wanted));
+        Refusal { wall: Wall::Limit, what, grant: Some(grant), told }
+    }
+}

@@ -1,0 +1,117 @@
+//! The host's own downloads, through the same gate as those of guests.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use checkrein_contract::grant::Granted;
+use checkrein_contract::limits::{LimitKey, Limits};
+use checkrein_contract::network::{Host, Rule, Scheme, Target};
+use checkrein_contract::record::Record;
+
+use super::{Denied, Gate as _, Pass, Request, WayOut};
+use crate::Sandbox;
+use crate::recorder::Recorder;
+
+/// Why there is no download.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DownloadError {
+    /// It may not leave, or not in the clear.
+    #[error("{0}")]
+    Denied(String),
+    /// The limit `wall` was up.
+    #[error("`{url}` was not there after {}", LimitKey::Wall.show(*.ms))]
+    TimedOut {
+        /// What was asked for.
+        url: String,
+        /// The limit, in milliseconds.
+        ms: u64,
+    },
+    /// It has more than the limit `http-in`.
+    #[error("`{url}` has more than {}", LimitKey::HttpIn.show(*.bytes))]
+    TooLarge {
+        /// What was asked for.
+        url: String,
+        /// The limit.
+        bytes: u64,
+    },
+    /// The server answered with something else than a success.
+    #[error("`{url}` answered {status}")]
+    Status {
+        /// Where redirects led.
+        url: String,
+        /// What it answered.
+        status: u16,
+    },
+    /// The network or the server failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl Sandbox {
+    /// Downloads a file of the host's own: what `rules` allow, redirects included; by https, or in
+    /// the clear from an address that a rule names. Of the limits, `http-calls`, `http-in` and
+    /// `wall` hold. Also says what it did, whether or not it came to an end.
+    pub async fn download(
+        &self,
+        url: &str,
+        rules: &[Rule],
+        limits: &Limits,
+    ) -> (Result<Bytes, DownloadError>, Record) {
+        let recorder = Recorder::default();
+        let downloaded = self.fetch_file(url, rules, limits, recorder.clone()).await;
+        let downloaded = match recorder.failed() {
+            Some(error) => Err(DownloadError::Failed(error.to_string())),
+            None => downloaded,
+        };
+        (downloaded, recorder.take())
+    }
+
+    async fn fetch_file(
+        &self,
+        url: &str,
+        rules: &[Rule],
+        limits: &Limits,
+        recorder: Recorder,
+    ) -> Result<Bytes, DownloadError> {
+        let target = Target::parse(url).map_err(|why| DownloadError::Denied(format!("`{url}`: {why}")))?;
+        if target.scheme == Scheme::Http && !matches!(target.host, Host::Address(_)) {
+            return Err(DownloadError::Denied(format!(
+                "`{url}`: only https, or an address that a rule names"
+            )));
+        }
+        let time = Duration::from_millis(limits.get(LimitKey::Wall));
+        let granted = Granted { network: rules.to_vec(), ..Granted::default() };
+        let WayOut::Network(network) = &self.0.way_out else {
+            return Err(DownloadError::Denied("a worker process downloads nothing".to_owned()));
+        };
+        let gate = network.open(Pass {
+            granted: &granted,
+            limits,
+            deadline: Instant::now() + time,
+            recorder,
+            blobs: Arc::clone(&self.0.blobs),
+        });
+        let request = Request {
+            method: "GET".to_owned(),
+            url: url.to_owned(),
+            headers: Vec::new(),
+            body: Bytes::new(),
+            timeout: Some(time),
+            follow: true,
+        };
+        let response = gate.fetch(request).await.map_err(|denied| match denied {
+            Denied::Denied(why) | Denied::Invalid(why) => DownloadError::Denied(why),
+            Denied::TimedOut => {
+                DownloadError::TimedOut { url: url.to_owned(), ms: limits.get(LimitKey::Wall) }
+            }
+            Denied::TooLarge(bytes) => DownloadError::TooLarge { url: url.to_owned(), bytes },
+            Denied::Transport(why) => DownloadError::Failed(why),
+        })?;
+        if (200..300).contains(&response.status) {
+            Ok(response.body)
+        } else {
+            Err(DownloadError::Status { url: response.url, status: response.status })
+        }
+    }
+}

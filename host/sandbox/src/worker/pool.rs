@@ -1,0 +1,392 @@
+//! The judging workers of a host: started when one is needed, kept while they are good, replaced
+//! when they are not. One verification at a time in each, so that the fall of one touches no other.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use checkrein_contract::digest::Digest;
+use checkrein_contract::interface::{Failure, Submission, Verdict};
+use checkrein_contract::limits::LimitKey;
+use checkrein_contract::port::{End, Observer, Ran, Setting, StorageError};
+use checkrein_contract::record::Record;
+use tokio::net::unix::pipe::Receiver;
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::Role;
+use super::child::{Child, Home, START, WorkerError};
+use super::frame::{Frame, FrameError, read_async};
+use super::harden::Hardening;
+use super::taken::{short, take, unavailable};
+use super::wire::{Answer, Asked, FromJudge, Judged, Refusal, ToJudge, Want};
+use crate::component::Component;
+use crate::net::{Denied, Gate, Request, Scrubber};
+use crate::recorder::Recorder;
+
+/// How many verifications run in workers at once.
+const AT_ONCE: usize = 8;
+/// How long past its wall limit a verification is waited for: the worker stops it by itself.
+const SLACK: Duration = Duration::from_secs(5);
+/// Bytes of a log line that observers are told, as in the imports.
+const SHOWN: usize = 8 << 10;
+
+/// The workers.
+pub(crate) struct Pool {
+    home: Home,
+    turns: Semaphore,
+    idle: Mutex<Vec<Worker>>,
+    /// How many wait for their next question.
+    keep: usize,
+}
+
+/// One question.
+pub(crate) struct Question {
+    pub(crate) component: Arc<Component>,
+    pub(crate) setting: Setting,
+    pub(crate) submission: Submission,
+    pub(crate) gate: Arc<dyn Gate>,
+    pub(crate) scrubber: Arc<Scrubber>,
+    pub(crate) recorder: Recorder,
+}
+
+impl Pool {
+    /// A pool without any worker yet. `folder` is all that they will be able to read.
+    pub(crate) fn new(program: PathBuf, folder: PathBuf) -> Self {
+        let keep = std::thread::available_parallelism().map_or(1, usize::from);
+        Pool {
+            home: Home { program, folder },
+            turns: Semaphore::new(AT_ONCE),
+            idle: Mutex::default(),
+            keep: keep.min(AT_ONCE),
+        }
+    }
+
+    /// Asks a worker; whatever becomes of it, there is an answer.
+    pub(crate) async fn judge(&self, mut question: Question) -> Ran<Result<Verdict, Failure>> {
+        // It is never closed, so the turn is there.
+        let _turn = self.turns.acquire().await.ok();
+        let began = Instant::now();
+        match self.within_reach(&mut question.setting) {
+            Ok(()) => {}
+            Err(Unreachable::Storage(error)) => {
+                return Ran { end: End::Storage(error), ..unavailable("", 0, Record::default()) };
+            }
+            Err(Unreachable::Outside(why)) => return unavailable(&why, 0, Record::default()),
+        }
+        let answer = self.ask(&question).await;
+        let limits = &question.setting.limits;
+        let unstored = question.recorder.failed();
+        let record = question.recorder.take();
+        if let Some(error) = unstored {
+            return Ran { end: End::Storage(error), ..unavailable("", 0, record) };
+        }
+        let name = &question.component.manifest.name;
+        let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        match answer {
+            Ok((mut worker, judged)) => {
+                match take(judged, name, limits, &question.scrubber, record.clone()) {
+                    Ok(ran) => {
+                        self.put_back(worker);
+                        ran
+                    }
+                    Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
+                }
+            }
+            Err(error) => self.failed(&error, wall_ms, record),
+        }
+    }
+
+    fn failed(&self, error: &WorkerError, wall_ms: u64, record: Record) -> Ran<Result<Verdict, Failure>> {
+        tracing::warn!(%error, "a verification got no answer; the next one has another worker");
+        unavailable(&error.to_string(), wall_ms, record)
+    }
+
+    /// Starts a worker, or takes one that waits, and says what walls stand around it.
+    pub(crate) async fn hardening(&self) -> Result<Hardening, WorkerError> {
+        let worker = self.worker().await?;
+        let hardening = worker.hardening.clone();
+        self.put_back(worker);
+        Ok(hardening)
+    }
+
+    async fn ask(&self, question: &Question) -> Result<(Worker, Judged), WorkerError> {
+        let mut worker = self.worker().await?;
+        worker.load(&question.component).await?;
+        let wall = Duration::from_millis(question.setting.limits.get(LimitKey::Wall)).saturating_add(SLACK);
+        // A limit that no clock can tell: the worker's own clocks stop it.
+        let answer = match tokio::time::timeout(wall, worker.judge(question)).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(worker.child.hung(wall)),
+        };
+        Ok((worker, answer))
+    }
+
+    async fn worker(&self) -> Result<Worker, WorkerError> {
+        loop {
+            let waiting = self.idle().pop();
+            let Some(mut worker) = waiting else { return Worker::start(&self.home).await };
+            if worker.child.is_alive() {
+                return Ok(worker);
+            }
+            // It ended while nobody asked it anything: another takes its place.
+        }
+    }
+
+    fn put_back(&self, worker: Worker) {
+        let mut idle = self.idle();
+        if idle.len() < self.keep {
+            idle.push(worker);
+        }
+    }
+
+    /// The numbers of the processes that wait.
+    pub(crate) fn processes(&self) -> Vec<u32> {
+        self.idle().iter().map(|worker| worker.child.id()).collect()
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Brings the folders of a setting to the names that a worker can open them by.
+    fn within_reach(&self, setting: &mut Setting) -> Result<(), Unreachable> {
+        for folder in [&mut setting.input, &mut setting.artifacts, &mut setting.work].into_iter().flatten() {
+            *folder = canonical(folder).map_err(Unreachable::Storage)?;
+            if !folder.starts_with(&self.home.folder) {
+                return Err(Unreachable::Outside(format!(
+                    "{} lies outside of {}, which is all that a verification worker reads",
+                    folder.display(),
+                    self.home.folder.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+enum Unreachable {
+    Storage(StorageError),
+    Outside(String),
+}
+
+/// The name of a folder without links.
+pub(crate) fn canonical(folder: &Path) -> Result<PathBuf, StorageError> {
+    folder.canonicalize().map_err(|error| StorageError::of_io(folder, &error))
+}
+
+/// A worker that is ready.
+struct Worker {
+    child: Child,
+    frames: mpsc::Receiver<Result<Frame<FromJudge>, FrameError>>,
+    reader: JoinHandle<()>,
+    loaded: HashSet<Digest>,
+    hardening: Hardening,
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.reader.abort();
+    }
+}
+
+impl Worker {
+    async fn start(home: &Home) -> Result<Self, WorkerError> {
+        let (child, output) = Child::start(&home.program, Role::Verify, Some(&home.folder))?;
+        // A reader of its own: a frame that is half read must not be given up for another event.
+        let (frames, received) = mpsc::channel(1);
+        let reader = tokio::spawn(read_on(output, frames));
+        let hardening = Hardening::default();
+        let mut worker = Worker { child, frames: received, reader, loaded: HashSet::new(), hardening };
+        match worker.first(START).await? {
+            FromJudge::Ready(hardening) => worker.hardening = hardening,
+            other => return Err(worker.child.nonsense(format!("{other:?}"))),
+        }
+        Ok(worker)
+    }
+
+    /// A frame without a raw part, within this time.
+    async fn first(&mut self, within: Duration) -> Result<FromJudge, WorkerError> {
+        match tokio::time::timeout(within, self.next()).await {
+            Ok(frame) => Ok(frame?.message),
+            Err(_) => Err(self.child.hung(within)),
+        }
+    }
+
+    async fn next(&mut self) -> Result<Frame<FromJudge>, WorkerError> {
+        match self.frames.recv().await {
+            Some(Ok(frame)) => Ok(frame),
+            Some(Err(error)) => Err(self.child.lost(error).await),
+            None => Err(self.child.lost(FrameError::Closed).await),
+        }
+    }
+
+    async fn send(&mut self, message: &ToJudge, raw: &[u8]) -> Result<(), WorkerError> {
+        match self.child.send(message, raw).await {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.child.lost(error).await),
+        }
+    }
+
+    /// Hands over the compiled code, unless it was. It goes through the pipe, so that the worker
+    /// needs no file of the cache, and can read none.
+    async fn load(&mut self, component: &Component) -> Result<(), WorkerError> {
+        if self.loaded.contains(&component.digest) {
+            return Ok(());
+        }
+        let code = component.pre.instance_pre().component().serialize();
+        let code =
+            code.map_err(|error| self.child.nonsense(format!("code that cannot be sent: {error:#}")))?;
+        let manifest = &component.manifest;
+        let message =
+            ToJudge::Load { component: component.digest, name: manifest.name.clone(), kind: manifest.kind };
+        let sent = tokio::time::timeout(START, self.send(&message, &code)).await;
+        sent.unwrap_or_else(|_| Err(self.child.hung(START)))?;
+        match self.first(START).await? {
+            FromJudge::Loaded => {
+                self.loaded.insert(component.digest);
+                Ok(())
+            }
+            other => Err(self.child.nonsense(short(&format!("{other:?}")))),
+        }
+    }
+
+    async fn judge(&mut self, question: &Question) -> Result<Judged, WorkerError> {
+        let message =
+            ToJudge::Judge { setting: asked(&question.setting), submission: question.submission.clone() };
+        self.send(&message, &[]).await?;
+        let limits = &question.setting.limits;
+        // What a guest can ask for at most, on all ways together.
+        let mut left = limits.get(LimitKey::HostCalls).saturating_add(limits.get(LimitKey::WasiCalls));
+        // Dropped with this conversation, and with it all that it still waits for.
+        let mut under_way: JoinSet<(u64, Answer, Vec<u8>)> = JoinSet::new();
+        loop {
+            let frame = tokio::select! {
+                Some(done) = under_way.join_next() => {
+                    let (to, answer, raw) = match done {
+                        Ok(done) => done,
+                        Err(error) => std::panic::resume_unwind(error.into_panic()),
+                    };
+                    self.send(&ToJudge::Answer { to, answer }, &raw).await?;
+                    continue;
+                }
+                frame = self.next() => frame?,
+            };
+            left = match left.checked_sub(1) {
+                Some(left) => left,
+                None => return Err(self.child.nonsense("more than a guest can ask for".to_owned())),
+            };
+            match frame.message {
+                FromJudge::Judged(judged) => return Ok(judged),
+                FromJudge::Log { level, message } => {
+                    self.log(&*question.setting.observer, &level, &message)?
+                }
+                FromJudge::Wants { number, want } => {
+                    if let Some(answer) = at_once(question, &want) {
+                        self.send(&ToJudge::Answer { to: number, answer }, &[]).await?;
+                    } else {
+                        start(&mut under_way, question, number, want, frame.raw);
+                    }
+                }
+                other @ (FromJudge::Ready(_) | FromJudge::Loaded | FromJudge::NotLoaded(_)) => {
+                    return Err(self.child.nonsense(short(&format!("{other:?}"))));
+                }
+            }
+        }
+    }
+
+    fn log(&mut self, observer: &dyn Observer, level: &str, message: &str) -> Result<(), WorkerError> {
+        if !["debug", "info", "warn", "error"].contains(&level) {
+            return Err(self.child.nonsense(format!("a log line of the level {}", short(level))));
+        }
+        observer.log(level, shown(message));
+        Ok(())
+    }
+}
+
+async fn read_on(mut output: Receiver, frames: mpsc::Sender<Result<Frame<FromJudge>, FrameError>>) {
+    loop {
+        let frame = read_async(&mut output, Role::Verify.most_out()).await;
+        let last = frame.is_err();
+        // Nobody listens any more, or nothing more can be read.
+        if frames.send(frame).await.is_err() || last {
+            return;
+        }
+    }
+}
+
+/// The answer to what needs no waiting.
+fn at_once(question: &Question, want: &Want) -> Option<Answer> {
+    let facts = &question.setting.facts;
+    match want {
+        Want::Fact(id) => Some(Answer::Fact(facts.get(id))),
+        Want::Facts { prefix, after, limit } => {
+            Some(Answer::Facts(facts.find(prefix, after.as_deref(), *limit)))
+        }
+        Want::Progress { .. } | Want::Fetch { .. } => None,
+    }
+}
+
+/// Starts what may take its time.
+fn start(
+    under_way: &mut JoinSet<(u64, Answer, Vec<u8>)>,
+    question: &Question,
+    number: u64,
+    want: Want,
+    raw: Vec<u8>,
+) {
+    match want {
+        Want::Progress { done, total, message } => {
+            let observer = Arc::clone(&question.setting.observer);
+            under_way.spawn(async move {
+                observer.progress(done, total, shown(&message).to_owned()).await;
+                (number, Answer::Told, Vec::new())
+            });
+        }
+        Want::Fetch { method, url, headers, timeout_ms, follow } => {
+            let timeout = timeout_ms.map(Duration::from_millis);
+            let request = Request { method, url, headers, body: raw.into(), timeout, follow };
+            let fetch = question.gate.fetch(request);
+            under_way.spawn(async move {
+                match fetch.await {
+                    Ok(response) => {
+                        let (url, status, headers) = (response.url, response.status, response.headers);
+                        (number, Answer::Fetched { url, status, headers }, response.body.into())
+                    }
+                    Err(denied) => (number, Answer::Denied(denied.into()), Vec::new()),
+                }
+            });
+        }
+        Want::Fact(_) | Want::Facts { .. } => {}
+    }
+}
+
+impl From<Denied> for Refusal {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            Denied::Denied(why) => Refusal::Denied(why),
+            Denied::TimedOut => Refusal::TimedOut,
+            Denied::TooLarge(most) => Refusal::TooLarge(most),
+            Denied::Invalid(why) => Refusal::Invalid(why),
+            Denied::Transport(why) => Refusal::Transport(why),
+        }
+    }
+}
+
+fn asked(setting: &Setting) -> Asked {
+    Asked {
+        component: setting.component,
+        limits: setting.limits.clone(),
+        input: setting.input.clone(),
+        artifacts: setting.artifacts.clone(),
+        work: setting.work.clone(),
+        time: setting.granted.clock,
+        clock: setting.clock,
+        seed: setting.seed,
+    }
+}
+
+fn shown(text: &str) -> &str {
+    &text[..text.floor_char_boundary(SHOWN)]
+}
