@@ -1,5 +1,6 @@
 //! Hostile and honest calls at once: no honest one suffers, and all that was taken is given back.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use checkrein_contract::port::{End, Guests as _, Setting};
@@ -35,8 +36,8 @@ fn a_thousand_hostile_and_a_thousand_honest_calls() {
 #[ignore = "runs in a process of its own"]
 async fn mixed_load() {
     let each = std::env::var(WHICH).ok().and_then(|each| each.parse().ok()).unwrap_or(1000);
-    let (sandbox, _folder) = sandbox();
-    let load = Load::prepare(&sandbox).await;
+    let (sandbox, folder) = sandbox();
+    let load = Load::prepare(&sandbox, folder.path()).await;
     // What the engine makes once for each component is not what is counted.
     load.each_once().await;
     let first = load.run(100).await;
@@ -116,7 +117,10 @@ struct Ran {
 }
 
 impl Load {
-    async fn prepare(sandbox: &Sandbox) -> Self {
+    async fn prepare(sandbox: &Sandbox, folder: &Path) -> Self {
+        let (input, artifacts) = (folder.join("in"), folder.join("artifacts"));
+        std::fs::create_dir(&input).unwrap();
+        std::fs::create_dir(&artifacts).unwrap();
         let mut honest = Vec::new();
         for number in 0..HONEST {
             let mut guest = Guest::default();
@@ -138,7 +142,10 @@ impl Load {
                 .with(LimitKey::WasiCalls, 5_000)
                 .with(LimitKey::Memory, 48 << 20);
             let limits = attack.limits(&short);
-            hostile.push((attack, setting(component.digest, limits, Granted::default())));
+            let mut setting = setting(component.digest, limits, Granted::default());
+            setting.input = Some(input.clone());
+            setting.artifacts = Some(artifacts.clone());
+            hostile.push((attack, setting));
             sandbox.register(component);
         }
         Load { sandbox: sandbox.clone(), honest, hostile }
