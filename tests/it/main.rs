@@ -13,11 +13,13 @@ mod documents;
 mod endings;
 mod hostile;
 mod lies;
+mod loading;
 mod operator;
 mod policy;
 mod skills;
 mod storage;
 mod trace;
+mod workers;
 
 #[test]
 fn every_file_here_is_a_module() {

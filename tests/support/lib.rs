@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod disk;
+mod judge;
 mod running;
 
 use std::os::unix::fs::PermissionsExt;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 pub use disk::{Disk, on_a_small_disk};
+pub use judge::Judge;
 pub use running::Running;
 
 /// The root of the checkout.

@@ -14,7 +14,7 @@ use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::problem::{Fault, Faults};
 use serde_json::Value;
 
-use crate::config::{current_folder, read_changed_limits, read_text};
+use crate::config::{read_changed_limits, read_text};
 use crate::error::{CliError, fault};
 
 /// The `schema` that the file may state.
@@ -116,7 +116,7 @@ impl Default for Operator {
 
 impl Operator {
     /// The operator's file: the one that is named, else the one in the operator's own folder, else
-    /// what holds without one. `project` is the folder of the configuration in force.
+    /// what holds without one. `project` is the folder of the configuration in force, if there is one.
     ///
     /// # Errors
     ///
@@ -128,7 +128,7 @@ impl Operator {
         let place = own_folder().map(|folder| folder.join("checkrein/operator.toml"));
         match place {
             Some(file) if file.exists() => {
-                check_apart(&file, project)?;
+                project.map_or(Ok(()), |project| check_apart(&file, project))?;
                 Ok(Operator { place: Some(file.clone()), ..Self::read(&file)? })
             }
             place => Ok(Operator { place, ..Operator::default() }),
@@ -208,10 +208,9 @@ fn own_folder() -> Option<PathBuf> {
 }
 
 /// A project that brings the operator's file along would grant itself what it likes.
-fn check_apart(file: &Path, project: Option<&Path>) -> Result<(), CliError> {
+fn check_apart(file: &Path, project: &Path) -> Result<(), CliError> {
     let real = |path: &Path| path.canonicalize().map_err(|error| CliError::unreadable(path, &error));
-    let (file, project) =
-        (real(file)?, real(&project.map_or_else(current_folder, |path| Ok(path.to_owned()))?)?);
+    let (file, project) = (real(file)?, real(project)?);
     if !file.starts_with(&project) {
         return Ok(());
     }
@@ -372,8 +371,8 @@ mod tests {
         let file = folder.path().join(".config/operator.toml");
         std::fs::create_dir(file.parent().unwrap()).unwrap();
         std::fs::write(&file, "").unwrap();
-        assert!(check_apart(&file, Some(folder.path())).is_err());
+        assert!(check_apart(&file, folder.path()).is_err());
         let elsewhere = tempfile::tempdir().unwrap();
-        assert!(check_apart(&file, Some(elsewhere.path())).is_ok());
+        assert!(check_apart(&file, elsewhere.path()).is_ok());
     }
 }

@@ -1,14 +1,14 @@
 //! What stands before anything runs: the configuration, the operator's own file, and the secrets
 //! that the grants name; checked together, so that all mistakes are told at once.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use checkrein_contract::limits::{LimitChanges, LimitKey};
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_sandbox::Secrets;
 
 use crate::args::Global;
-use crate::config::Config;
+use crate::config::{Config, project_folder};
 use crate::error::{CliError, both, fault};
 use crate::operator::Operator;
 
@@ -48,21 +48,24 @@ impl Standing {
 /// All mistakes in both.
 pub fn files(global: &Global) -> Result<(Config, Operator), CliError> {
     let config = Config::find(global);
-    let folder = config.as_ref().ok().map(Config::folder).transpose()?;
+    let folder = folder_of(global)?;
     both(config, Operator::find(global.operator.as_deref(), folder.as_deref()))
 }
 
-/// The operator's file alone, for what needs no configuration. Its project is where one would be.
+/// The operator's file alone, for what needs no configuration.
 ///
 /// # Errors
 ///
 /// All mistakes in it.
 pub fn operator(global: &Global) -> Result<Operator, CliError> {
-    let folder = match &global.config {
-        Some(file) => file.parent().filter(|parent| !parent.as_os_str().is_empty()).map(Path::to_owned),
-        None => crate::config::project_folder()?,
-    };
-    Operator::find(global.operator.as_deref(), folder.as_deref())
+    Operator::find(global.operator.as_deref(), folder_of(global)?.as_deref())
+}
+
+/// The folder of the configuration in force, whether that can be read or not; `None` without one.
+fn folder_of(global: &Global) -> Result<Option<PathBuf>, CliError> {
+    let Some(file) = &global.config else { return project_folder() };
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
+    Ok(Some(parent.unwrap_or(Path::new(".")).to_owned()))
 }
 
 /// Every limit that the configuration raises above its ceiling.

@@ -170,6 +170,7 @@ mod tests {
     use checkrein_contract::Digest;
     use checkrein_contract::id::RunId;
     use checkrein_contract::interface::{FailureKind, Severity};
+    use checkrein_contract::record::Wall;
     use serde_json::json;
 
     use super::*;
@@ -190,10 +191,12 @@ mod tests {
         let judge = Judge::Own { name: "s".into(), component: Digest::ZERO };
         let failure =
             Failure { kind: FailureKind::Internal, message: hidden.clone(), evidence: json!(hidden.clone()) };
+        let denial =
+            Denial { wall: Wall::Network, what: hidden.clone(), grant: Some(hidden.clone()), count: 1 };
         let observations = [
             judged(&call, &judge, &Judgement::Rejected { checks: Vec::new(), findings: vec![finding] }),
             judged(&call, &judge, &Judgement::Unavailable { reason: hidden.clone() }),
-            ended_badly(&call, &Ended::Failed { failure }, &[]),
+            ended_badly(&call, &Ended::Failed { failure }, &[denial]),
             ended_badly(&call, &Ended::Trapped { message: hidden }, &[]),
         ];
         for observation in observations {

@@ -34,6 +34,8 @@ pub(crate) type Verdicts = VecDeque<End<Result<Verdict, Failure>>>;
 /// Guests that follow a script, whatever the component.
 pub(crate) struct Scripted {
     pub(crate) score: u8,
+    /// What the triggers of some components say in place of that, with arguments.
+    pub(crate) says: HashMap<Digest, (u8, Value)>,
     pub(crate) execute: Script<Result<Outcome, Failure>>,
     /// By the name of the judge: the skill's or the verifier's component digest.
     pub(crate) verify: Mutex<HashMap<Digest, Verdicts>>,
@@ -52,8 +54,12 @@ fn ran<T>(end: End<T>) -> Ran<T> {
 }
 
 impl Guests for Scripted {
-    fn assess(&self, _: Setting, _: Subgoal) -> BoxFuture<'_, Ran<Assessment>> {
-        let said = Assessment { score: self.score, reason: "scripted".to_owned(), args: None };
+    fn assess(&self, setting: Setting, _: Subgoal) -> BoxFuture<'_, Ran<Assessment>> {
+        let (score, args) = match self.says.get(&setting.component) {
+            Some((score, args)) => (*score, Some(args.clone())),
+            None => (self.score, None),
+        };
+        let said = Assessment { score, reason: "scripted".to_owned(), args };
         Box::pin(std::future::ready(ran(End::Returned(said))))
     }
 
@@ -293,6 +299,7 @@ pub(crate) fn advises(remedy: Remedy) -> End<Advice> {
 pub(crate) fn good() -> Scripted {
     Scripted {
         score: 50,
+        says: HashMap::new(),
         execute: Mutex::new(VecDeque::from([outcome(vec![draft("s/a", json!({ "n": 1 }))])])),
         verify: Mutex::new(HashMap::from([
             (component("skill"), VecDeque::from([checks(&["s/a"])])),

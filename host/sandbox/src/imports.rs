@@ -12,14 +12,14 @@ use crate::state::State;
 /// Bytes of a line that observers are told; the log keeps more.
 const SHOWN: usize = 8 << 10;
 
-/// Adds the four interfaces, WASI 0.2 with `wasi:http`, and what this host has in the place of
-/// wasmtime-wasi's: clocks, the file gate, and sockets that do not open.
+/// Adds the four interfaces, WASI 0.2 with `wasi:http`, and what this host has in the stead of
+/// wasmtime-wasi's: the clock, the file gate, and sockets that do not open.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
     crate::clock::add_to_linker(linker)?;
-    crate::files::add_to_linker(linker)?;
     crate::net::sockets::add_to_linker(linker)?;
+    crate::files::add_to_linker(linker)?;
     skill::Skill::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 

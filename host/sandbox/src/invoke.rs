@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::Clock;
+use checkrein_contract::grant::{Clock, Granted};
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -13,7 +13,6 @@ use checkrein_contract::record::Record;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
-use wasmtime_wasi_http::WasiHttpCtx;
 
 use crate::accept::{Acceptor, Refused};
 use crate::cache::Cache;
@@ -25,7 +24,7 @@ use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
 use crate::net::wasi_http::Outgoing;
-use crate::net::{Closed, Gate, Pass, Scrubber, WayOut};
+use crate::net::{Closed, Gate, Pass};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
@@ -145,27 +144,16 @@ fn refused<T>(refused: Refused) -> End<T> {
     }
 }
 
-/// What stands between one call and the network, and what scrubs its secrets. In a worker process
-/// that is the host's gate, at the other end of the pipe; no secret is there.
+/// What stands between one call and the network.
 pub(crate) fn gate_for(
     host: &Host,
-    setting: &Setting,
+    granted: &Granted,
+    limits: &Limits,
     deadline: Instant,
-    recorder: &Recorder,
-) -> (Arc<dyn Gate>, Arc<Scrubber>) {
-    match &host.way_out {
-        WayOut::Host(gate) => (Arc::clone(gate), Arc::default()),
-        WayOut::Network(network) => {
-            let open = network.open(Pass {
-                granted: &setting.granted,
-                limits: &setting.limits,
-                deadline,
-                recorder: recorder.clone(),
-                blobs: Arc::clone(&host.blobs),
-            });
-            (Arc::new(open), network.scrubber(&setting.granted))
-        }
-    }
+    recorder: Recorder,
+) -> Arc<dyn Gate> {
+    let blobs = Arc::clone(&host.blobs);
+    host.way_out.gate(Pass { granted, limits, deadline, recorder, blobs })
 }
 
 fn state<P: Part>(
@@ -183,7 +171,10 @@ fn state<P: Part>(
     let recorder = Recorder::default();
     let (gate, scrubber) = match P::REACH {
         Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
-        Reach::OwnWork | Reach::GivenWork => gate_for(host, setting, deadline, &recorder),
+        Reach::OwnWork | Reach::GivenWork => (
+            gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
+            host.way_out.scrubber(&setting.granted),
+        ),
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));
@@ -197,8 +188,8 @@ fn state<P: Part>(
         files: Files::new(mounts, limits, recorder.clone()),
         limiter: Limiter::new(limits),
         log: log.clone(),
-        outgoing: Outgoing::new(Arc::clone(&gate), limits),
-        wasi_http: WasiHttpCtx::new(),
+        outgoing: Outgoing::new(Arc::clone(&gate), limits, recorder.clone()),
+        wasi_http: Outgoing::context(),
         gate,
         scrubber,
         recorder,

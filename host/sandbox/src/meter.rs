@@ -19,7 +19,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::stop::Stop;
 
 /// Where a limit is so large that no clock can tell it: a year.
-const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// Marks that no poll is going on; a thread's time never is so large.
 const IDLE: u64 = u64::MAX;
 

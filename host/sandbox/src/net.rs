@@ -25,6 +25,7 @@ use checkrein_contract::port::BoxFuture;
 use checkrein_contract::record::Wall;
 
 use crate::recorder::Recorder;
+use crate::text::{excerpt, one_line};
 
 use client::Tls;
 use runtime::NetworkThreads;
@@ -85,7 +86,8 @@ pub(crate) struct Closed(pub(crate) Recorder);
 
 impl Gate for Closed {
     fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, Denied>> {
-        let what = format!("{} {}", request.method, request.url);
+        let word = |text: &str| one_line(&excerpt(text));
+        let what = format!("{} {}", word(&request.method), word(&request.url));
         self.0.deny(Wall::Network, what.clone(), None);
         Box::pin(std::future::ready(Err(Denied::Denied(format!(
             "nothing here may use the network: `{what}`"
@@ -100,14 +102,6 @@ pub(crate) struct Network {
     secrets: Arc<Secrets>,
     tls: Arc<Tls>,
     threads: Arc<NetworkThreads>,
-}
-
-/// Where the requests of a sandbox go.
-pub(crate) enum WayOut {
-    /// Out, through a gate of its own for each call.
-    Network(Network),
-    /// To the host of this worker process, which has the gate for the call.
-    Host(Arc<dyn Gate>),
 }
 
 impl Network {
@@ -125,10 +119,31 @@ impl Network {
             threads: Arc::new(NetworkThreads::start()?),
         })
     }
+}
 
-    /// What scrubs the secrets that a call may send.
+/// Where the gates of a sandbox lead.
+pub(crate) enum WayOut {
+    /// To the network.
+    Network(Network),
+    /// In a worker process: to the gate of its host, at the other end of the pipe.
+    Host(Arc<dyn Gate>),
+}
+
+impl WayOut {
+    /// The gate of one call.
+    pub(crate) fn gate(&self, pass: Pass<'_>) -> Arc<dyn Gate> {
+        match self {
+            WayOut::Network(network) => Arc::new(network.open(pass)),
+            WayOut::Host(gate) => Arc::clone(gate),
+        }
+    }
+
+    /// What scrubs the secrets that a call may send; a worker process has none.
     pub(crate) fn scrubber(&self, granted: &Granted) -> Arc<Scrubber> {
-        Arc::new(Scrubber::new(&granted.secrets, &self.secrets))
+        match self {
+            WayOut::Network(network) => Arc::new(Scrubber::new(&granted.secrets, &network.secrets)),
+            WayOut::Host(_) => Arc::default(),
+        }
     }
 }
 

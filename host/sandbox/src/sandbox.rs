@@ -27,6 +27,7 @@ use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::files::{OPEN_MAX, raise_open_files};
 use crate::invoke::{execute, faulted, gate_for, run, take_turn};
+use crate::meter::FAR;
 use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::recorder::Recorder;
@@ -91,9 +92,6 @@ impl Options {
     }
 }
 
-/// Further than any clock is asked for: a year.
-const FAR: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
@@ -106,7 +104,7 @@ pub enum SandboxError {
     /// A folder of [`Places`] cannot be made, read or written.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// The threads for guests or for the network do not start.
+    /// The threads for guests, the network or workers do not start.
     #[error("no threads could be started for the sandbox: {0}")]
     Runtime(#[source] io::Error),
 }
@@ -161,6 +159,7 @@ impl Sandbox {
         sweep(&places.scratch)?;
         raise_open_files(OPEN_FILES);
         let cache = Cache::open(&places.cache, &engine)?;
+        let network = Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?;
         let judges = match &workers {
             Some(workers) if workers.verify => {
                 Some(Pool::new(workers.program.clone(), canonical(&places.scratch)?))
@@ -174,9 +173,7 @@ impl Sandbox {
             cache: Some(cache),
             scratch: places.scratch,
             blobs,
-            way_out: WayOut::Network(
-                Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?,
-            ),
+            way_out: WayOut::Network(network),
             compiler,
             judges,
             places: Semaphore::new(CALLS_AT_ONCE as usize),
@@ -291,7 +288,8 @@ impl Sandbox {
             let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
             let now = Instant::now();
             let deadline = now.checked_add(wall).unwrap_or(now + FAR);
-            let (gate, scrubber) = gate_for(&host, &setting, deadline, &recorder);
+            let gate = gate_for(&host, &setting.granted, &setting.limits, deadline, recorder.clone());
+            let scrubber = host.way_out.scrubber(&setting.granted);
             judges.judge(Question { component, setting, submission, gate, scrubber, recorder }).await
         };
         self.on_host_threads(call).await.unwrap_or_else(faulted)

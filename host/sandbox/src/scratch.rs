@@ -186,7 +186,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let written = Written::create(dir.path()).unwrap();
         let mut at = open(written.path(), FOLDER, Mode::empty()).unwrap();
-        for _ in 0..5000 {
+        for _ in 0..2000 {
             let file = OFlags::CREATE | OFlags::WRONLY;
             openat(&at, "file", file, Mode::from(0o600)).unwrap();
             rustix::fs::mkdirat(&at, "0", Mode::from(0o700)).unwrap();

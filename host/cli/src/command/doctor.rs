@@ -1,7 +1,8 @@
 //! `doctor`: what is in force on this machine, and whether the limits hold.
 
 use checkrein_contract::limits::LimitKey;
-use checkrein_sandbox::{Held, Secrets, SelfTestError};
+use checkrein_contract::units::show_bytes;
+use checkrein_sandbox::{Hardening, Held, Secrets, SelfTestError, WorkerError};
 use serde_json::{Map, Value, json};
 
 use crate::args::Global;
@@ -19,6 +20,7 @@ pub(super) async fn doctor(global: &Global) -> Result<u8, CliError> {
     let sandbox = world::untried_sandbox(&state, &operator, Secrets::default())?;
     let file = config.file.as_ref().map(|file| file.display().to_string());
     let limits = sandbox.self_test().await;
+    let walls = sandbox.hardening().await;
     let rows = [
         ("engine", sandbox.describe()),
         ("configuration", file.unwrap_or_else(|| "none: defaults hold".to_owned())),
@@ -26,14 +28,17 @@ pub(super) async fn doctor(global: &Global) -> Result<u8, CliError> {
         ("operator", operator.describe()),
         ("secrets", secrets(&operator)),
         ("ceilings", ceilings(&operator)),
-        ("verification", verification(&operator)),
+        ("verification", verification(&walls)),
         ("rust guests", Toolchain::find().describe()),
         ("limits", describe(&limits)),
     ];
     print(global, &rows, limits.is_ok());
-    match limits {
-        Ok(_) => Ok(exit::DONE),
-        Err(error) => Err(CliError::Ours(format!("the limits do not hold on this machine: {error}"))),
+    match (limits, walls) {
+        (Ok(_), Ok(_)) => Ok(exit::DONE),
+        (Err(error), _) => Err(CliError::Ours(format!("the limits do not hold on this machine: {error}"))),
+        (Ok(_), Err(error)) => {
+            Err(CliError::Ours(format!("no process can be started to verify in: {error}")))
+        }
     }
 }
 
@@ -59,10 +64,38 @@ fn ceilings(operator: &Operator) -> String {
     each.join(", ")
 }
 
-fn verification(operator: &Operator) -> String {
-    match operator.process {
-        true => "in a process of its own".to_owned(),
-        false => "in the host's own process: [gateway] process = false in the operator's file".to_owned(),
+/// Where verifications run, and what stands around that process.
+fn verification(walls: &Result<Option<Hardening>, WorkerError>) -> String {
+    let walls = match walls {
+        Ok(Some(walls)) => walls,
+        Ok(None) => {
+            return "in the host's own process: [gateway] process = false in the operator's file".to_owned();
+        }
+        Err(error) => return format!("CANNOT START: {error}"),
+    };
+    let landlock = match walls.landlock {
+        Some(version) if walls.no_tcp => format!("Landlock {version} (files and TCP)"),
+        Some(version) => format!("Landlock {version} (files; this kernel cannot keep it from TCP)"),
+        None => {
+            "no Landlock: this kernel has none, so the user's own rights alone keep it from files".to_owned()
+        }
+    };
+    let limits: Vec<String> =
+        walls.limits.iter().map(|(name, value)| format!("{name} {}", show(name, *value))).collect();
+    let holds = [
+        (walls.no_new_privileges, "no new privileges"),
+        (walls.not_dumpable, "not traceable"),
+        (walls.ends_with_host, "ends with the host"),
+        (walls.variables == 0, "empty environment"),
+    ];
+    let holds: Vec<&str> = holds.iter().filter(|(holds, _)| *holds).map(|(_, what)| *what).collect();
+    format!("in a process of its own: {landlock}, {}; limits: {}", holds.join(", "), limits.join(", "))
+}
+
+fn show(name: &str, value: u64) -> String {
+    match name {
+        "data" | "file-size" | "address-space" => show_bytes(value),
+        _ => value.to_string(),
     }
 }
 

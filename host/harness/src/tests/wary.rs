@@ -172,3 +172,50 @@ fn a_content_that_cannot_be_read_back_is_an_error_and_not_an_absent_fact() {
     let error = runtime.block_on(driver.run()).err().unwrap();
     assert!(matches!(error, DriveError::Storage(StorageError::Missing { .. })), "{error}");
 }
+
+#[test]
+fn a_remedy_that_names_another_skill_goes_through_that_skills_own_trigger() {
+    let mut script = good();
+    script.execute =
+        VecDeque::from([failure(FailureKind::Unsupported), outcome(vec![draft("s/a", json!(1))])]).into();
+    script.recover = VecDeque::from([advises(Remedy::UseSkill("other".to_owned()))]).into();
+    script.verify.get_mut().unwrap().insert(component("other"), VecDeque::from([checks(&["s/a"])]));
+    script.says.insert(component("other"), (10, json!({ "x": 7 })));
+    let guests = Arc::new(script);
+    let mut both = setup(vec![subgoal("one")]);
+    both.skills.push(card("other", Kind::Skill));
+    let ended = run(&guests, both.clone());
+    assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
+    // The arguments are those that its own trigger drew.
+    assert_eq!(guests.calls.lock().unwrap()[1].args, json!({ "x": 7 }));
+    // One whose trigger does not apply is not called, whoever names it.
+    let mut script = good();
+    script.execute = VecDeque::from([failure(FailureKind::Unsupported)]).into();
+    script.recover = VecDeque::from([advises(Remedy::UseSkill("other".to_owned()))]).into();
+    script.says.insert(component("other"), (0, json!({ "x": 7 })));
+    let guests = Arc::new(script);
+    let ended = run(&guests, both);
+    assert_eq!(ended.status, RunStatus::NotReached);
+    assert_eq!(guests.calls.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_grant_caps_a_skill_that_is_made_for_everything() {
+    let mut script = good();
+    script.says.insert(component("greedy"), (100, json!({})));
+    let guests = Arc::new(script);
+    let mut both = setup(vec![subgoal("one")]);
+    both.skills.push(card("greedy", Kind::Skill));
+    both.skills[1].max_score = 49;
+    let ended = run(&guests, both.clone());
+    assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
+    let assessed = ended.state.subgoal(&"one".into()).assessed.clone();
+    let scores: Vec<(&str, u8)> = assessed.iter().map(|one| (one.skill.as_str(), one.score)).collect();
+    assert_eq!(scores, [("skill", 50), ("greedy", 49)]);
+    // Capped at nothing, it is not called even where the task names it.
+    both.skills[1].max_score = 0;
+    both.task.stages[0].subgoals[0].skill = Some("greedy".to_owned());
+    let guests = Arc::new(good());
+    assert_eq!(run(&guests, both).status, RunStatus::NotReached);
+    assert!(guests.calls.lock().unwrap().is_empty());
+}

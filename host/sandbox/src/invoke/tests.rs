@@ -5,6 +5,7 @@ mod clock;
 mod cost;
 mod costs;
 mod growth;
+mod isolation;
 mod reach;
 mod storage;
 mod time;

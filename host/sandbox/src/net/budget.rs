@@ -43,15 +43,19 @@ impl Count {
     }
 
     fn refusal(&self, used: u64) -> Refusal {
-        let Count { key, allowed, .. } = self;
-        let what = format!("limit `{key}`: {} allowed, {} used", key.show(*allowed), key.show(used));
-        let told = match key {
-            LimitKey::HttpIn => Denied::TooLarge(*allowed),
+        let (what, grant) = over(self.key, self.allowed, used);
+        let told = match self.key {
+            LimitKey::HttpIn => Denied::TooLarge(self.allowed),
             _ => Denied::Denied(what.clone()),
         };
-        // How much would have been enough is not known: the rest was not read.
-        let wanted = used.max(allowed.saturating_mul(2)).checked_next_power_of_two().unwrap_or(used);
-        let grant = format!("limits = {{ {key} = \"{}\" }}", key.show(wanted));
         Refusal { wall: Wall::Limit, what, grant: Some(grant), told }
     }
+}
+
+/// What is told of a limit that was passed, and a grant that would have let more through. How much
+/// would have been enough is not known: the rest was not read.
+pub(super) fn over(key: LimitKey, allowed: u64, used: u64) -> (String, String) {
+    let what = format!("limit `{key}`: {} allowed, {} used", key.show(allowed), key.show(used));
+    let wanted = used.max(allowed.saturating_mul(2)).checked_next_power_of_two().unwrap_or(used);
+    (what, format!("limits = {{ {key} = \"{}\" }}", key.show(wanted)))
 }

@@ -56,7 +56,7 @@ pub(super) fn reachable(
 /// A request in a message: without its query, and not too long.
 pub(super) fn shown(method: &str, target: &Target) -> String {
     let target = Target { query: None, ..target.clone() };
-    format!("`{method} {}`", excerpt(&target.to_string()))
+    format!("{method} {}", excerpt(&target.to_string()))
 }
 
 fn grant_line(method: &str, target: &Target) -> String {

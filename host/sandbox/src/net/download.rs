@@ -1,6 +1,5 @@
 //! The host's own downloads, through the same gate as those of guests.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -9,8 +8,10 @@ use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::network::{Host, Rule, Scheme, Target};
 use checkrein_contract::record::Record;
 
-use super::{Denied, Gate as _, Pass, Request, WayOut};
+use super::{Denied, Request};
 use crate::Sandbox;
+use crate::invoke::gate_for;
+use crate::meter::FAR;
 use crate::recorder::Recorder;
 
 /// Why there is no download.
@@ -82,16 +83,9 @@ impl Sandbox {
         }
         let time = Duration::from_millis(limits.get(LimitKey::Wall));
         let granted = Granted { network: rules.to_vec(), ..Granted::default() };
-        let WayOut::Network(network) = &self.0.way_out else {
-            return Err(DownloadError::Denied("a worker process downloads nothing".to_owned()));
-        };
-        let gate = network.open(Pass {
-            granted: &granted,
-            limits,
-            deadline: Instant::now() + time,
-            recorder,
-            blobs: Arc::clone(&self.0.blobs),
-        });
+        let now = Instant::now();
+        let deadline = now.checked_add(time).unwrap_or(now + FAR);
+        let gate = gate_for(&self.0, &granted, limits, deadline, recorder);
         let request = Request {
             method: "GET".to_owned(),
             url: url.to_owned(),

@@ -182,17 +182,20 @@ fn forms(name: &str, secret: &[u8]) -> Vec<Needle> {
 impl Needle {
     /// Where it ends, if it begins here.
     fn at(&self, bytes: &[u8], at: usize) -> Option<usize> {
+        let (first, rest) = self.bytes.split_first()?;
         // An escaped byte can look like a plain one, so all places are followed that it could end at.
-        let mut ends = vec![at];
-        for wanted in &self.bytes {
+        // Nothing is allocated until a first byte is there.
+        let mut ends = Vec::new();
+        self.step(bytes, at, *first, &mut ends);
+        for wanted in rest {
+            if ends.is_empty() {
+                return None;
+            }
             let mut next = Vec::new();
             for end in ends {
                 self.step(bytes, end, *wanted, &mut next);
             }
             next.dedup();
-            if next.is_empty() {
-                return None;
-            }
             ends = next;
         }
         ends.into_iter().max()

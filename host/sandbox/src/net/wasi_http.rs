@@ -3,29 +3,67 @@
 //! A redirect is an answer here: its next hop is a request of its own, that the guest makes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::manifest::is_reserved;
+use checkrein_contract::record::Wall;
 use http::header::CONTENT_LENGTH;
 use http_body_util::{BodyExt as _, Full};
 use wasmtime_wasi_http::{
-    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpHooks,
+    DEFAULT_FORBIDDEN_HEADERS, Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx,
+    WasiHttpHooks,
 };
 
+use super::budget::over;
 use super::{Denied, Gate, Request, Response};
+use crate::recorder::Recorder;
+
+/// Bytes of one write to a body: what every body under way may hold in the host before it is sent.
+const CHUNK: usize = 16 << 10;
+/// Bytes of one set of headers that a guest makes.
+const FIELDS: usize = 16 << 10;
 
 /// The hooks of one call.
 pub(crate) struct Outgoing {
     gate: Arc<dyn Gate>,
-    /// Bytes of a body at which it is certainly too large.
-    body_max: usize,
+    collected: Arc<Collected>,
+}
+
+/// What was read of all bodies of a call, sent or not: a guest that writes many at once fills no
+/// more of the host than one that sends them.
+struct Collected {
+    bytes: AtomicU64,
+    most: u64,
+    recorder: Recorder,
 }
 
 impl Outgoing {
-    pub(crate) fn new(gate: Arc<dyn Gate>, limits: &Limits) -> Self {
-        Outgoing { gate, body_max: usize::try_from(limits.get(LimitKey::HttpOut)).unwrap_or(usize::MAX) }
+    pub(crate) fn new(gate: Arc<dyn Gate>, limits: &Limits, recorder: Recorder) -> Self {
+        let most = limits.get(LimitKey::HttpOut);
+        Outgoing { gate, collected: Arc::new(Collected { bytes: AtomicU64::new(0), most, recorder }) }
+    }
+
+    /// The other half of the state of `wasi:http`.
+    pub(crate) fn context() -> WasiHttpCtx {
+        let mut context = WasiHttpCtx::new();
+        context.set_field_size_limit(FIELDS);
+        context
+    }
+}
+
+impl Collected {
+    fn take(&self, bytes: usize) -> Result<(), Error> {
+        let bytes = bytes as u64;
+        let used = self.bytes.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+        if used <= self.most {
+            return Ok(());
+        }
+        let (what, grant) = over(LimitKey::HttpOut, self.most, used);
+        self.recorder.deny(Wall::Limit, what, Some(grant));
+        Err(Error::HttpRequestBodySize(Some(self.most)))
     }
 }
 
@@ -46,13 +84,17 @@ impl WasiHttpHooks for Outgoing {
         false
     }
 
+    fn p2_outgoing_body_chunk_size(&mut self) -> usize {
+        CHUNK
+    }
+
     fn send_request(
         &mut self,
         request: http::Request<WasiBody>,
         options: Option<RequestOptions>,
         _: BoxedFuture<Result<(), Error>>,
     ) -> BoxedFuture<Result<Sent, Error>> {
-        let (gate, body_max) = (Arc::clone(&self.gate), self.body_max);
+        let (gate, collected) = (Arc::clone(&self.gate), Arc::clone(&self.collected));
         Box::new(async move {
             let (head, body) = request.into_parts();
             let headers = head.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH);
@@ -60,7 +102,7 @@ impl WasiHttpHooks for Outgoing {
                 method: head.method.as_str().to_owned(),
                 url: head.uri.to_string(),
                 headers: headers.map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect(),
-                body: collect(body, body_max).await?,
+                body: collect(body, &collected).await?,
                 timeout: options.as_ref().and_then(timeout),
                 follow: false,
             };
@@ -70,19 +112,17 @@ impl WasiHttpHooks for Outgoing {
     }
 }
 
-/// Reads a body while the guest writes it, up to where the gate is bound to refuse it.
-async fn collect(mut body: WasiBody, most: usize) -> Result<Bytes, Error> {
-    let mut collected = BytesMut::new();
+/// Reads a body while the guest writes it.
+async fn collect(mut body: WasiBody, collected: &Collected) -> Result<Bytes, Error> {
+    let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         // Trailers are left out: no part of what an honest request says.
         if let Ok(part) = frame?.into_data() {
-            collected.extend_from_slice(&part);
-        }
-        if collected.len() > most {
-            break;
+            collected.take(part.len())?;
+            whole.extend_from_slice(&part);
         }
     }
-    Ok(collected.freeze())
+    Ok(whole.freeze())
 }
 
 /// The answer is handed on whole, so the times that a guest gives to its pieces count together.

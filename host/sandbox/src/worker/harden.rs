@@ -153,3 +153,64 @@ fn restrict(hardening: &mut Hardening, reads: Option<&Path>) -> Result<(), Strin
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+    use std::net::{TcpListener, TcpStream};
+    use std::process::Command;
+
+    use super::*;
+
+    /// Runs this on a thread of its own, which Landlock then holds for alone.
+    fn restricted<T: Send>(reads: Option<&Path>, then: impl FnOnce(Hardening) -> T + Send) -> T {
+        let run = move || {
+            let mut hardening = Hardening::default();
+            restrict(&mut hardening, reads).unwrap();
+            then(hardening)
+        };
+        std::thread::scope(|threads| threads.spawn(run).join().unwrap())
+    }
+
+    #[test]
+    fn reads_outside_of_its_folder_fail() {
+        let folder = tempfile::tempdir().unwrap();
+        let outside = tempfile::tempdir().unwrap();
+        let (inside, secret) = (folder.path().join("given"), outside.path().join("key"));
+        std::fs::write(&inside, "given").unwrap();
+        std::fs::write(&secret, "secret").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        restricted(Some(folder.path()), |walls| {
+            assert!(walls.no_new_privileges);
+            if walls.landlock.is_none() {
+                // Nothing to show here: `doctor` says so, too.
+                return;
+            }
+            let refused = ErrorKind::PermissionDenied;
+            assert_eq!(std::fs::read_to_string(&inside).unwrap(), "given");
+            assert_eq!(std::fs::read(&secret).unwrap_err().kind(), refused);
+            assert_eq!(std::fs::read(&link).unwrap_err().kind(), refused);
+            assert_eq!(std::fs::read("/etc/passwd").unwrap_err().kind(), refused);
+            assert_eq!(std::fs::write(folder.path().join("new"), "x").unwrap_err().kind(), refused);
+            assert_eq!(std::fs::remove_file(&inside).unwrap_err().kind(), refused);
+            assert_eq!(Command::new("/bin/true").status().unwrap_err().kind(), refused);
+            if walls.no_tcp {
+                assert_eq!(TcpStream::connect(address).unwrap_err().kind(), refused);
+                assert_eq!(TcpListener::bind("127.0.0.1:0").unwrap_err().kind(), refused);
+            }
+        });
+        // The others are free.
+        assert_eq!(std::fs::read_to_string(&secret).unwrap(), "secret");
+    }
+
+    #[test]
+    fn a_compiling_worker_reads_nothing() {
+        restricted(None, |walls| {
+            assert!(walls.reads.is_empty());
+            assert!(walls.landlock.is_none() || std::fs::read("/etc/passwd").is_err());
+        });
+    }
+}

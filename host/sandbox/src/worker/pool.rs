@@ -1,7 +1,8 @@
 //! The judging workers of a host: started when one is needed, kept while they are good, replaced
-//! when they are not. One verification at a time in each, so that the fall of one touches no other.
+//! when they are not. One verification at a time in each, so that the fall of one touches no other;
+//! and each judges with one component all its life, so that one which takes its worker over gives
+//! false verdicts under no name but its own.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,6 +28,9 @@ use crate::recorder::Recorder;
 
 /// How many verifications run in workers at once.
 const AT_ONCE: usize = 8;
+/// How many workers wait for questions at least, on a machine of few cores: a submission has some
+/// verifiers, and each has a worker of its own.
+const KEPT: usize = 4;
 /// How long past its wall limit a verification is waited for: the worker stops it by itself.
 const SLACK: Duration = Duration::from_secs(5);
 /// Bytes of a log line that observers are told, as in the imports.
@@ -36,6 +40,7 @@ const SHOWN: usize = 8 << 10;
 pub(crate) struct Pool {
     home: Home,
     turns: Semaphore,
+    /// The one that was asked last stands last.
     idle: Mutex<Vec<Worker>>,
     /// How many wait for their next question.
     keep: usize,
@@ -59,7 +64,7 @@ impl Pool {
             home: Home { program, folder },
             turns: Semaphore::new(AT_ONCE),
             idle: Mutex::default(),
-            keep: keep.min(AT_ONCE),
+            keep: keep.clamp(KEPT, AT_ONCE),
         }
     }
 
@@ -77,11 +82,8 @@ impl Pool {
         }
         let answer = self.ask(&question).await;
         let limits = &question.setting.limits;
-        let unstored = question.recorder.failed();
+        let failed = question.recorder.failed();
         let record = question.recorder.take();
-        if let Some(error) = unstored {
-            return Ran { end: End::Storage(error), ..unavailable("", 0, record) };
-        }
         let name = &question.component.manifest.name;
         let wall_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         match answer {
@@ -89,7 +91,10 @@ impl Pool {
                 match take(judged, name, limits, &question.scrubber, record.clone()) {
                     Ok(ran) => {
                         self.put_back(worker);
-                        ran
+                        match failed {
+                            Some(error) => Ran { end: End::Storage(error), ..ran },
+                            None => ran,
+                        }
                     }
                     Err(what) => self.failed(&worker.child.nonsense(what), wall_ms, record),
                 }
@@ -105,14 +110,14 @@ impl Pool {
 
     /// Starts a worker, or takes one that waits, and says what walls stand around it.
     pub(crate) async fn hardening(&self) -> Result<Hardening, WorkerError> {
-        let worker = self.worker().await?;
+        let worker = self.worker(None).await?;
         let hardening = worker.hardening.clone();
         self.put_back(worker);
         Ok(hardening)
     }
 
     async fn ask(&self, question: &Question) -> Result<(Worker, Judged), WorkerError> {
-        let mut worker = self.worker().await?;
+        let mut worker = self.worker(Some(&question.component.digest)).await?;
         worker.load(&question.component).await?;
         let wall = Duration::from_millis(question.setting.limits.get(LimitKey::Wall)).saturating_add(SLACK);
         // A limit that no clock can tell: the worker's own clocks stop it.
@@ -123,9 +128,10 @@ impl Pool {
         Ok((worker, answer))
     }
 
-    async fn worker(&self) -> Result<Worker, WorkerError> {
+    /// A worker that has judged with this component, or with none; `None` takes any.
+    async fn worker(&self, component: Option<&Digest>) -> Result<Worker, WorkerError> {
         loop {
-            let waiting = self.idle().pop();
+            let waiting = self.waiting(component);
             let Some(mut worker) = waiting else { return Worker::start(&self.home).await };
             if worker.child.is_alive() {
                 return Ok(worker);
@@ -134,11 +140,21 @@ impl Pool {
         }
     }
 
+    fn waiting(&self, component: Option<&Digest>) -> Option<Worker> {
+        let mut idle = self.idle();
+        let fits = |worker: &Worker| component.is_none() || worker.loaded.as_ref() == component;
+        let at = idle.iter().rposition(fits);
+        let at = at.or_else(|| idle.iter().rposition(|worker| worker.loaded.is_none()))?;
+        Some(idle.remove(at))
+    }
+
     fn put_back(&self, worker: Worker) {
         let mut idle = self.idle();
-        if idle.len() < self.keep {
-            idle.push(worker);
-        }
+        idle.push(worker);
+        let first = if idle.len() > self.keep { Some(idle.remove(0)) } else { None };
+        // Its end is waited for: not while the others are locked.
+        drop(idle);
+        drop(first);
     }
 
     /// The numbers of the processes that wait.
@@ -181,7 +197,8 @@ struct Worker {
     child: Child,
     frames: mpsc::Receiver<Result<Frame<FromJudge>, FrameError>>,
     reader: JoinHandle<()>,
-    loaded: HashSet<Digest>,
+    /// What it judges with.
+    loaded: Option<Digest>,
     hardening: Hardening,
 }
 
@@ -198,7 +215,7 @@ impl Worker {
         let (frames, received) = mpsc::channel(1);
         let reader = tokio::spawn(read_on(output, frames));
         let hardening = Hardening::default();
-        let mut worker = Worker { child, frames: received, reader, loaded: HashSet::new(), hardening };
+        let mut worker = Worker { child, frames: received, reader, loaded: None, hardening };
         match worker.first(START).await? {
             FromJudge::Ready(hardening) => worker.hardening = hardening,
             other => return Err(worker.child.nonsense(format!("{other:?}"))),
@@ -232,7 +249,7 @@ impl Worker {
     /// Hands over the compiled code, unless it was. It goes through the pipe, so that the worker
     /// needs no file of the cache, and can read none.
     async fn load(&mut self, component: &Component) -> Result<(), WorkerError> {
-        if self.loaded.contains(&component.digest) {
+        if self.loaded.is_some() {
             return Ok(());
         }
         let code = component.pre.instance_pre().component().serialize();
@@ -245,7 +262,7 @@ impl Worker {
         sent.unwrap_or_else(|_| Err(self.child.hung(START)))?;
         match self.first(START).await? {
             FromJudge::Loaded => {
-                self.loaded.insert(component.digest);
+                self.loaded = Some(component.digest);
                 Ok(())
             }
             other => Err(self.child.nonsense(short(&format!("{other:?}")))),
@@ -280,7 +297,7 @@ impl Worker {
             match frame.message {
                 FromJudge::Judged(judged) => return Ok(judged),
                 FromJudge::Log { level, message } => {
-                    self.log(&*question.setting.observer, &level, &message)?
+                    self.log(&*question.setting.observer, &level, &question.scrubber.text(&message))?
                 }
                 FromJudge::Wants { number, want } => {
                     if let Some(answer) = at_once(question, &want) {
@@ -339,6 +356,7 @@ fn start(
     match want {
         Want::Progress { done, total, message } => {
             let observer = Arc::clone(&question.setting.observer);
+            let message = question.scrubber.string(message);
             under_way.spawn(async move {
                 observer.progress(done, total, shown(&message).to_owned()).await;
                 (number, Answer::Told, Vec::new())

