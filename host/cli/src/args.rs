@@ -118,8 +118,12 @@ pub enum Command {
     )]
     Policy(PolicyCommand),
     /// Say what is in force on this machine, and try the limits
-    #[command(after_help = "Example:\n  checkrein doctor")]
-    Doctor,
+    #[command(after_help = "Example:\n  checkrein doctor --attack")]
+    Doctor {
+        /// Run hostile components against this configuration, and say what stopped each
+        #[arg(long)]
+        attack: bool,
+    },
 }
 
 /// How a task is run.

@@ -262,6 +262,22 @@ pub struct Used {
     pub memory_bytes: u64,
     /// Calls of this host's own imports.
     pub host_calls: u64,
+    /// Calls of WASI, and of the engine's own helpers (growth of memories, looks at the clock).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub wasi_calls: u64,
+    /// HTTP exchanges, each hop of a redirect for itself.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub http_calls: u64,
+    /// Bytes of HTTP responses, after decompression.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub http_in_bytes: u64,
+    /// Bytes of HTTP requests.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub http_out_bytes: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 #[cfg(test)]

@@ -220,9 +220,22 @@ fn check_semantics(
 
 type Hold<'h> = dyn FnMut(&str, String, Value, Value, Option<String>) + 'h;
 
+/// Whether the task changes nothing outside.
+pub fn read_only(state: &State) -> bool {
+    state.setup.as_ref().is_some_and(|setup| setup.task.mode == Mode::ReadOnly)
+}
+
+/// What a call of it changes outside. A skill that says `none` and may send or write is not
+/// believed; in a task that only reads, it may not.
+pub fn effects(state: &State, card: &ComponentCard) -> Effects {
+    if card.effects == Effects::None && card.granted.changes() && !read_only(state) {
+        return Effects::Irreversible;
+    }
+    card.effects
+}
+
 fn check_mode(state: &State, card: &ComponentCard, hold: &mut Hold<'_>) {
-    let read_only = state.setup.as_ref().is_some_and(|setup| setup.task.mode == Mode::ReadOnly);
-    if read_only && card.effects != Effects::None {
+    if read_only(state) && card.effects != Effects::None {
         let message = format!("`{}` has effects, and the task is read-only", card.name());
         hold("mode", message, json!("none"), json!(card.effects), None);
     }

@@ -247,7 +247,12 @@ fn check_supersedes(
     });
     if !good {
         let message = format!("`{supersedes}` is not the current fact of this skill on `{}`", draft.subject);
-        let expected = json!(current.map(|current| current.entry.id.as_str()));
+        let own = current.filter(|current| state.calls[&current.call].skill == call.skill);
+        let expected = own.map_or_else(
+            || format!("nothing superseded: no current fact on `{}` is of `{}`", draft.subject, call.skill),
+            |own| own.entry.id.to_string(),
+        );
+        let expected = json!(expected);
         findings.push(finding(
             "supersedes",
             message,

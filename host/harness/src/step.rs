@@ -264,7 +264,7 @@ fn intend(
     args: Map<String, Value>,
 ) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
-    if card.effects == Effects::Irreversible {
+    if action::effects(state, card) == Effects::Irreversible {
         let question =
             format!("may `{skill}` be called with {}? It cannot be taken back", Value::Object(args));
         return ask(id, question);

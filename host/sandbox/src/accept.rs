@@ -188,7 +188,7 @@ impl Acceptor<'_> {
         let place = format!("/findings/{at}");
         let expected = self.json(&format!("{place}/expected"), &raw.expected)?;
         let actual = self.json(&format!("{place}/actual"), &raw.actual)?;
-        if expected.is_null() || actual.is_null() || expected == actual {
+        if expected.is_null() || actual.is_null() || json::same(&expected, &actual) {
             let wanted = "`expected` and `actual` that are not null and not equal";
             let found = json!({ "expected": expected, "actual": actual });
             return self.refuse("finding-says-nothing", &place, wanted.into(), found);

@@ -8,12 +8,14 @@ use wasmtime_wasi::{I32Exit, ResourceTableError};
 use crate::engine::in_force;
 use crate::limiter::Limiter;
 use crate::stop::Stop;
-use crate::text::one_line;
+use crate::text::{at_most, one_line};
 
 /// Functions of the guest that a trap's message names.
 const FRAMES: usize = 6;
 /// Bytes of one name of the guest's that a message shows.
 const NAME: usize = 100;
+/// Bytes of what the engine says: it quotes names that a stranger chose.
+const SAID: usize = 2_000;
 
 /// A way to end without an answer.
 #[derive(Debug)]
@@ -102,7 +104,7 @@ fn causes(error: &wasmtime::Error) -> String {
         .filter(|text| !text.starts_with("error while executing at wasm backtrace"))
         .map(|text| one_line(&text))
         .collect();
-    texts.join(": ")
+    at_most(&texts.join(": "), SAID)
 }
 
 /// A name that a stranger chose, fit for one line.
@@ -113,6 +115,13 @@ fn clean(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_engine_quotes_is_bounded() {
+        let error = wasmtime::Error::msg("x".repeat(100_000)).context("a\nb");
+        let said = describe(&error);
+        assert!(said.starts_with("a b: xxx") && said.len() < 2_100, "{}", said.len());
+    }
 
     #[test]
     fn what_is_reported_is_what_the_engine_goes_by() {

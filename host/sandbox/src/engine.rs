@@ -46,6 +46,9 @@ pub(crate) fn in_force(limits: &Limits, key: LimitKey) -> u64 {
 const ASYNC_STACK: usize = 4 << 20;
 /// Bytes of a memory that stay mapped between two calls.
 const KEEP_RESIDENT: usize = 128 << 10;
+/// Bytes of a stack that stay mapped between two calls. The rest is given back: a guest that
+/// recurses until it is stopped would else leave a megabyte behind in each stack of the pool.
+const KEEP_OF_STACK: usize = 32 << 10;
 
 /// Why the engine could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -92,11 +95,12 @@ pub(crate) fn build_for_compiling() -> Result<Engine, EngineError> {
     Engine::new(&config).map_err(|error| EngineError::Refused(format!("{error:#}")))
 }
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     let mut config = Config::new();
     // What stops a guest.
     config.consume_fuel(true).epoch_interruption(true);
     config.max_wasm_stack(ceiling::STACK).async_stack_size(ASYNC_STACK);
+    config.async_stack_zeroing(true);
     // The concurrent scheduler keeps dropped calls in the store; without it, dropping ends them.
     config.concurrency_support(false);
     // What an outcome's digest depends on.
@@ -108,7 +112,7 @@ fn config() -> Config {
     config
 }
 
-fn pool() -> PoolingAllocationConfig {
+pub(crate) fn pool() -> PoolingAllocationConfig {
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(CALLS_AT_ONCE)
         .total_core_instances(CALLS_AT_ONCE * ceiling::INSTANCES)
@@ -125,6 +129,7 @@ fn pool() -> PoolingAllocationConfig {
         .max_unused_warm_slots(CALLS_AT_ONCE)
         .linear_memory_keep_resident(KEEP_RESIDENT)
         .table_keep_resident(KEEP_RESIDENT)
+        .async_stack_keep_resident(KEEP_OF_STACK)
         .pagemap_scan(Enabled::Auto);
     pool
 }

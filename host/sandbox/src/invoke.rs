@@ -116,7 +116,9 @@ async fn enter<P: Part>(
         result = call => result,
         () = deadline => Err(meter.wall_hit().into()),
     };
-    let used = used(&store, &setting.limits, &meter);
+    let recorder = &store.data().recorder;
+    let (failed, record) = (recorder.failed(), recorder.take());
+    let used = used(&store, &setting.limits, &meter, &record);
     let scrubber = Arc::clone(&store.data().scrubber);
     let acceptor = Acceptor {
         component: &component.manifest.name,
@@ -131,9 +133,8 @@ async fn enter<P: Part>(
             Bad::Fault(message) => End::Fault(message),
         },
     };
-    let recorder = &store.data().recorder;
-    let end = recorder.failed().map_or(end, End::Storage);
-    Ran { end, used, log: scrubber.string(log.text()), record: recorder.take() }
+    let end = failed.map_or(end, End::Storage);
+    Ran { end, used, log: scrubber.string(log.text()), record }
 }
 
 fn refused<T>(refused: Refused) -> End<T> {
@@ -227,14 +228,20 @@ fn count(limits: &Limits, key: LimitKey) -> usize {
     usize::try_from(limits.get(key)).unwrap_or(usize::MAX)
 }
 
-fn used(store: &Store<State>, limits: &Limits, meter: &Meter) -> Used {
+fn used(store: &Store<State>, limits: &Limits, meter: &Meter, record: &Record) -> Used {
     let left = store.get_fuel().unwrap_or(0);
+    let state = store.data();
     Used {
         fuel: limits.get(LimitKey::Fuel).saturating_sub(left),
         cpu_ms: millis(meter.cpu()),
         wall_ms: millis(meter.wall()),
-        memory_bytes: store.data().limiter.peak(),
-        host_calls: store.data().host_calls.total(),
+        memory_bytes: state.limiter.peak(),
+        host_calls: state.host_calls.total(),
+        // Both are counted where the engine leaves the guest.
+        wasi_calls: state.wasi_calls.total().saturating_sub(state.host_calls.total()),
+        http_calls: record.exchanges.len() as u64,
+        http_in_bytes: record.exchanges.iter().map(|exchange| exchange.body_bytes).sum(),
+        http_out_bytes: record.exchanges.iter().map(|exchange| exchange.sent_bytes).sum(),
     }
 }
 

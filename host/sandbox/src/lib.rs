@@ -20,10 +20,12 @@
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `producers`: what a component was made with.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
+//! * [`attack`]: hostile components, and whether the walls hold against them.
 //! * `self_test`: the limits are tried before anything else runs.
 //! * [`worker`]: processes for what must not be done in this one.
 
 mod accept;
+pub mod attack;
 mod bindings;
 mod cache;
 mod clock;

@@ -3,7 +3,6 @@
 //! More than the limit is cut in the middle: how it began and how it ended are what explain a
 //! failure. Writing never fails, so that a guest's `print` does not either.
 
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -23,7 +22,9 @@ struct Pages {
     /// Bytes of each half.
     half: usize,
     head: Vec<u8>,
-    tail: VecDeque<u8>,
+    /// What came after it: its last half is kept, and the rest thrown away from time to time.
+    tail: Vec<u8>,
+    /// Bytes that were thrown away.
     cut: u64,
 }
 
@@ -31,7 +32,7 @@ impl LogBook {
     /// A log that keeps the first and the last half of `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
         let half = usize::try_from(limit / 2).unwrap_or(usize::MAX);
-        LogBook(Arc::new(Mutex::new(Pages { half, head: Vec::new(), tail: VecDeque::new(), cut: 0 })))
+        LogBook(Arc::new(Mutex::new(Pages { half, head: Vec::new(), tail: Vec::new(), cut: 0 })))
     }
 
     /// Adds bytes.
@@ -66,24 +67,33 @@ impl Pages {
         let (first, rest) = bytes.split_at(first);
         self.head.extend_from_slice(first);
         let skipped = rest.len().saturating_sub(self.half);
-        let rest = &rest[skipped..];
-        let overflow = (self.tail.len() + rest.len()).saturating_sub(self.half);
+        self.tail.extend_from_slice(&rest[skipped..]);
+        self.cut += skipped as u64;
+        if skipped > 0 || self.tail.len() / 2 > self.half {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        let overflow = self.tail.len().saturating_sub(self.half);
         self.tail.drain(..overflow);
-        self.tail.extend(rest);
-        self.cut += (skipped + overflow) as u64;
+        self.cut += overflow as u64;
     }
 
     fn text(&mut self) -> String {
-        if self.cut == 0 {
-            // One text, so that a character on the border of the halves stays whole.
-            let mut whole = self.head.clone();
-            whole.extend(&self.tail);
-            return String::from_utf8_lossy(&whole).into_owned();
+        self.trim();
+        // One text, so that a character on the border of the halves stays whole.
+        let whole = [&*self.head, &*self.tail].concat();
+        let all = String::from_utf8_lossy(&whole);
+        // What is no text is shown as three bytes for one, and must not pass the limit so.
+        if self.cut == 0 && all.len() / 2 <= self.half {
+            return all.into_owned();
         }
-        let mut text = String::from_utf8_lossy(&self.head).into_owned();
-        text.push_str(&format!("\n[… {} bytes cut …]\n", self.cut));
-        text.push_str(&String::from_utf8_lossy(self.tail.make_contiguous()));
-        text
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(&self.tail));
+        let kept_head = &head[..head.floor_char_boundary(self.half)];
+        let kept_tail = &tail[tail.ceil_char_boundary(tail.len().saturating_sub(self.half))..];
+        let more = head.len() - kept_head.len() + tail.len() - kept_tail.len();
+        format!("{kept_head}\n[… {} bytes cut …]\n{kept_tail}", self.cut + more as u64)
     }
 }
 
@@ -170,6 +180,31 @@ mod tests {
         assert_eq!(log.text(), "aaaä");
         log.write(b"123456789");
         assert!(log.text().ends_with("6789"));
+    }
+
+    #[test]
+    fn what_is_no_text_does_not_pass_the_limit() {
+        let log = LogBook::new(20);
+        for _ in 0..100 {
+            log.write(&[0xff; 7]);
+        }
+        let few = LogBook::new(20);
+        few.write(&[0xff; 20]);
+        assert_eq!(few.text().matches('\u{fffd}').count(), 6, "{}", few.text());
+        let text = log.text();
+        assert_eq!(text.matches('\u{fffd}').count(), 6, "{text}");
+        assert!(text.contains("[… 722 bytes cut …]"), "{text}");
+    }
+
+    #[test]
+    fn no_more_than_twice_the_half_is_held() {
+        let log = LogBook::new(1 << 10);
+        for size in [1, 511, 512, 513, 100, 5_000, 3] {
+            for _ in 0..1_000 {
+                log.write(&vec![b'x'; size]);
+                assert!(log.pages(|pages| pages.tail.len()) <= 1_025 + 512);
+            }
+        }
     }
 
     #[test]

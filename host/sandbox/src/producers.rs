@@ -73,7 +73,7 @@ mod tests {
         );
         let found = producers(&wat::parse_str(text).unwrap()).unwrap();
         let names: Vec<&str> = found.iter().map(|producer| producer.name.as_str()).collect();
-        assert_eq!(names, ["Rust", "C\u{fffd}[2J\u{fffd}"]);
+        assert_eq!(names, ["Rust", "C\\u{1b}[2J\\u{202e}"]);
         assert_eq!((found[0].field.as_str(), found[0].version.as_str()), ("language", "1.95"));
     }
 

@@ -5,6 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use checkrein_contract::port::StorageError;
 use checkrein_contract::record::{Exchange, Record, Wall};
 
+use crate::text::at_most;
+
+/// Bytes of one denial that are kept: a guest chooses what it tries, and how long that is.
+const TOLD: usize = 1_000;
+
 /// The record of one call. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Arc<Mutex<Pages>>);
@@ -18,7 +23,10 @@ struct Pages {
 impl Recorder {
     /// Something was turned down; `grant` is the line that would allow it.
     pub(crate) fn deny(&self, wall: Wall, what: impl Into<String>, grant: Option<String>) {
-        self.lock().record.deny(wall, what.into(), grant);
+        let what = at_most(&what.into(), TOLD);
+        // A line that is cut allows something else, or nothing.
+        let grant = grant.filter(|line| line.len() <= TOLD);
+        self.lock().record.deny(wall, what, grant);
     }
 
     /// Something leaves; says where it stands in the record.
@@ -52,5 +60,24 @@ impl Recorder {
 
     fn lock(&self) -> MutexGuard<'_, Pages> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_guest_tried_is_kept_as_far_as_it_is_of_use() {
+        let recorder = Recorder::default();
+        recorder.deny(Wall::Network, "x".repeat(1 << 20), Some("x".repeat(1 << 20)));
+        recorder.deny(
+            Wall::Network,
+            "GET https://a.test/",
+            Some("network = [\"GET https://a.test/\"]".into()),
+        );
+        let record = recorder.take();
+        assert!(record.denials[0].what.len() < 1_100 && record.denials[0].grant.is_none());
+        assert!(record.denials[1].grant.is_some());
     }
 }

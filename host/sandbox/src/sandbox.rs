@@ -40,6 +40,9 @@ use crate::worker::{Hardening, WorkerError};
 /// Open files that this process may need: those of all calls at once, and some of its own.
 const OPEN_FILES: u64 = CALLS_AT_ONCE as u64 * (OPEN_MAX + 8) + 1024;
 
+/// How long a thread for blocking work waits for more.
+const IDLE: Duration = Duration::from_secs(1);
+
 /// Where the sandbox keeps what it makes. Both folders are made if they are not there.
 #[derive(Clone, Debug)]
 pub struct Places {
@@ -298,6 +301,11 @@ impl Sandbox {
         components.entry(component.digest).or_insert(component);
     }
 
+    /// Forgets a component; calls of it that are under way go on.
+    pub(crate) fn forget(&self, digest: &Digest) {
+        self.0.components.write().unwrap_or_else(PoisonError::into_inner).remove(digest);
+    }
+
     pub(crate) fn component(&self, digest: &Digest) -> Option<Arc<Component>> {
         self.0.components.read().unwrap_or_else(PoisonError::into_inner).get(digest).map(Arc::clone)
     }
@@ -388,6 +396,8 @@ impl Runtimes {
             tokio::runtime::Builder::new_multi_thread()
                 .worker_threads(threads)
                 .thread_name(name)
+                // A thread that blocked once is soon given back, so that one that still does is seen.
+                .thread_keep_alive(IDLE)
                 .enable_all()
                 .build()
         };

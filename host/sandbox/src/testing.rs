@@ -1,7 +1,5 @@
-//! For tests: a sandbox in a folder of its own, and guests written as component text.
-//!
-//! [`Guest`] is a complete skill whose parts give fixed, valid answers. A test replaces one part,
-//! by WAT of its own or by other bytes, and leaves the rest: so a hostile guest is a few lines.
+//! For tests: a sandbox in a folder of its own, and guests written as component text
+//! ([`crate::attack`] holds what they are made of).
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,14 +9,12 @@ use checkrein_contract::digest::Digest;
 use checkrein_contract::limits::Limits;
 use checkrein_contract::manifest::Manifest;
 use checkrein_contract::port::{Blobs, Setting, StorageError, Tree};
-use checkrein_contract::section;
 use tempfile::TempDir;
 
 use crate::load::trial_setting;
 use crate::{Options, Places, Sandbox};
 
-pub(crate) mod guest;
-
+pub(crate) use crate::attack::guest;
 pub(crate) use guest::Guest;
 
 /// The folder of the hostile guests.
@@ -69,23 +65,11 @@ pub(crate) fn ready(sandbox: &Sandbox, guest: &Guest) -> Setting {
     force(sandbox, &guest.assemble(), MANIFEST)
 }
 
-/// A manifest that is right.
-pub(crate) const MANIFEST: &str = r#"
-schema = "checkrein/skill@1"
-kind = "skill"
-name = "test"
-version = "1.0.0"
-description = "for tests"
-effects = "none"
-"#;
-
-/// Cases that the default [`Guest`] passes.
-pub(crate) const CASES: &str = "[[case]]\nname = \"one\"\n";
+pub(crate) use guest::{CASES, MANIFEST};
 
 /// The component with manifest and cases.
 pub(crate) fn embedded(bytes: &[u8], manifest: &str, cases: &str) -> Vec<u8> {
-    let with_manifest = section::embed(bytes, section::MANIFEST, manifest.as_bytes()).unwrap();
-    section::embed(&with_manifest, section::CASES, cases.as_bytes()).unwrap()
+    guest::embedded(bytes, manifest, cases).unwrap()
 }
 
 /// Blobs in memory; trees in folders for temporary files.

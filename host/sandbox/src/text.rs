@@ -5,7 +5,12 @@ const QUOTED: usize = 200;
 
 /// The beginning of a text, with a mark if there is more.
 pub(crate) fn excerpt(text: &str) -> String {
-    let cut = text.floor_char_boundary(QUOTED);
+    at_most(text, QUOTED)
+}
+
+/// The beginning of a text, so many bytes of it, with a mark if there is more.
+pub(crate) fn at_most(text: &str, bytes: usize) -> String {
+    let cut = text.floor_char_boundary(bytes);
     if cut == text.len() { text.to_owned() } else { format!("{}… ({} bytes)", &text[..cut], text.len()) }
 }
 

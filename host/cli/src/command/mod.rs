@@ -1,5 +1,6 @@
 //! What each command does.
 
+mod attack;
 mod attempt;
 mod call;
 mod doctor;
@@ -31,6 +32,7 @@ pub async fn perform(cli: Cli) -> Result<u8, CliError> {
         Command::Skill(command) => skill::perform(global, command).await,
         Command::Try(args) => attempt::attempt(global, args).await,
         Command::Policy(command) => policy::perform(global, command),
-        Command::Doctor => doctor::doctor(global).await,
+        Command::Doctor { attack: false } => doctor::doctor(global).await,
+        Command::Doctor { attack: true } => attack::attack(global).await,
     }
 }

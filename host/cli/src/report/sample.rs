@@ -291,7 +291,14 @@ fn intended(call: &CallId, subgoal: &str, skill: &str, args: Value, attempt: u32
 }
 
 fn used() -> Used {
-    Used { fuel: 812_334_017, cpu_ms: 212, wall_ms: 240, memory_bytes: 23 << 20, host_calls: 12 }
+    Used {
+        fuel: 812_334_017,
+        cpu_ms: 212,
+        wall_ms: 240,
+        memory_bytes: 23 << 20,
+        host_calls: 12,
+        ..Used::default()
+    }
 }
 
 fn log(run: &RunId, events: Vec<Event>) -> Vec<Logged> {

@@ -19,6 +19,7 @@ use checkrein_contract::task::{InputFile, SubgoalSpec};
 use serde_json::{Map, Value, json};
 
 use super::{DriveError, World};
+use crate::action::read_only;
 use crate::effect::{Effect, Input};
 use crate::pool::{Contents, PoolView};
 use crate::state::{CallState, State};
@@ -231,7 +232,7 @@ impl Context<'_> {
             input: None,
             artifacts: None,
             work: None,
-            granted: card.granted.clone(),
+            granted: if read_only(self.state) { card.granted.reading() } else { card.granted.clone() },
             facts,
             observer,
             clock: self.state.setup.as_ref().map(|setup| setup.clock).unwrap_or_default(),

@@ -1,5 +1,6 @@
 //! The task loop, turn by turn.
 
+mod attacks;
 mod random;
 mod wary;
 

@@ -29,6 +29,24 @@ pub(crate) fn parse(text: &str) -> Result<Value, NotJson> {
     })
 }
 
+/// Whether two values say the same: `1` and `1.0` do.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            one == other || (one.is_f64() != other.is_f64() && one.as_f64() == other.as_f64())
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(one), Value::Object(other)) => {
+            let in_other =
+                |(key, value): (&String, &Value)| other.get(key).is_some_and(|there| same(value, there));
+            one.len() == other.len() && one.iter().all(in_other)
+        }
+        _ => one == other,
+    }
+}
+
 /// The deepest nesting of brackets outside of texts.
 fn depth(text: &str) -> usize {
     let (mut depth, mut deepest, mut quoted, mut escaped) = (0usize, 0usize, false, false);
@@ -71,6 +89,27 @@ mod tests {
         for number in ["11.62273568825719", "1.848419865439968e-8", "0.1", "5e-324", "2.265478354180797"] {
             let read = parse(number).unwrap().as_f64().unwrap();
             assert_eq!(read.to_bits(), number.parse::<f64>().unwrap().to_bits(), "{number}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_compared_by_their_value() {
+        let pair = |one: &str, other: &str| same(&parse(one).unwrap(), &parse(other).unwrap());
+        for (one, other) in
+            [("1", "1.0"), ("[1,{\"a\":2.0}]", "[1.0,{\"a\":2}]"), ("-0.0", "0"), ("\"a\"", "\"a\"")]
+        {
+            assert!(pair(one, other), "{one} {other}");
+        }
+        // The two nearest whole numbers that no double tells apart.
+        let different = [
+            ("1", "1.5"),
+            ("9007199254740993", "9007199254740992"),
+            ("[1]", "[1,1]"),
+            ("1", "\"1\""),
+            ("{}", "[]"),
+        ];
+        for (one, other) in different {
+            assert!(!pair(one, other), "{one} {other}");
         }
     }
 

@@ -4,7 +4,7 @@ use super::*;
 
 #[tokio::test]
 async fn a_trap_names_the_functions_and_nothing_of_the_host() {
-    let ran = executed(&executing("unreachable"), LimitKey::Wall, 5_000).await;
+    let ran = executed(&Guest::executing("unreachable"), LimitKey::Wall, 5_000).await;
     let End::Trapped(message) = ran.end else { panic!("{ran:?}") };
     assert!(message.starts_with("wasm trap: wasm `unreachable` instruction executed, in `"), "{message}");
     assert!(message.contains("execute") && !message.contains(".rs") && !message.contains('\n'), "{message}");

@@ -7,10 +7,10 @@ async fn memory_is_refused_over_all_memories_together() {
     // 2 MiB are allowed; the guest has 4 pages, 256 KiB, at start.
     let limit = 2 << 20;
     let grow = "(loop $again (br_if $again (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) unreachable";
-    let ran = executed(&executing(grow), LimitKey::Memory, limit).await;
+    let ran = executed(&Guest::executing(grow), LimitKey::Memory, limit).await;
     assert_eq!((hit(&ran).limit.as_str(), hit(&ran).allowed), ("memory", limit));
     assert_eq!(ran.used.memory_bytes, limit);
-    let all = executing("(drop (memory.grow (i32.const 65530))) unreachable");
+    let all = Guest::executing("(drop (memory.grow (i32.const 65530))) unreachable");
     assert_eq!(hit(&executed(&all, LimitKey::Memory, limit).await).limit, "memory");
     let huge = Guest { core: "(memory $big 65536)".into(), ..Guest::default() };
     assert_eq!(hit(&executed(&huge, LimitKey::Memory, limit).await).limit, "memory");
@@ -21,7 +21,7 @@ async fn memory_is_refused_over_all_memories_together() {
 #[tokio::test]
 async fn a_trap_after_a_granted_growth_is_a_trap() {
     let body = "(drop (memory.grow (i32.const 1000))) (drop (memory.grow (i32.const 1))) unreachable";
-    let ran = executed(&executing(body), LimitKey::Memory, 2 << 20).await;
+    let ran = executed(&Guest::executing(body), LimitKey::Memory, 2 << 20).await;
     assert!(matches!(ran.end, End::Trapped(_)), "{ran:?}");
 }
 

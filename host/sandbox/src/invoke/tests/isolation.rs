@@ -44,7 +44,7 @@ async fn a_panic_in_a_host_function_ends_that_call_alone() {
 fn looping(sandbox: &Sandbox, millis: u64) -> Vec<tokio::task::JoinHandle<Ran<Execution>>> {
     let mut calls = Vec::new();
     for number in 0..8 {
-        let mut guest = executing(LOOP);
+        let mut guest = Guest::executing(LOOP);
         guest.image.text(&format!("guest {number}"));
         let mut setting = ready(sandbox, &guest);
         setting.limits = setting.limits.with(LimitKey::Wall, millis).with(LimitKey::Cpu, millis);
@@ -125,7 +125,7 @@ fn a_dropped_sandbox_leaves_no_thread() {
     let setting = ready(&sandbox, &Guest::default());
     assert!(matches!(runtime.block_on(sandbox.execute(setting, call())).end, End::Returned(_)));
     // One call is under way when it is dropped.
-    let mut setting = ready(&sandbox, &executing(LOOP));
+    let mut setting = ready(&sandbox, &Guest::executing(LOOP));
     setting.limits = setting.limits.with(LimitKey::Cpu, 60_000).with(LimitKey::Wall, 60_000);
     let own = sandbox.clone();
     let call = async move { own.execute(setting, call()).await };

@@ -11,7 +11,7 @@ async fn a_loop_in_any_part_is_stopped() {
         setting.limits = setting.limits.with(LimitKey::Cpu, 10);
         setting
     };
-    let ran = sandbox.execute(limited(executing(LOOP)), call()).await;
+    let ran = sandbox.execute(limited(Guest::executing(LOOP)), call()).await;
     assert_eq!(hit(&ran).limit, "cpu");
     assert!(ran.used.cpu_ms >= 10 && ran.used.fuel > 1_000_000, "{:?}", ran.used);
     let ran = sandbox.assess(limited(Guest { assess: LOOP.into(), ..default() }), subgoal()).await;
@@ -32,7 +32,7 @@ async fn a_loop_in_any_part_is_stopped() {
 #[tokio::test]
 async fn fuel_is_exact() {
     let spin = |times: u32| {
-        executing(&format!(
+        Guest::executing(&format!(
             "(local $n i32) (loop $again
                (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const {times}))))
              unreachable"
@@ -51,9 +51,44 @@ async fn fuel_is_exact() {
 }
 
 #[tokio::test]
+async fn fuel_exactly_at_the_limit() {
+    let (sandbox, _folder) = sandbox();
+    let mut guest = Guest::default();
+    guest.execute = format!(
+        "(local $n i32) (loop $again
+           (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (i32.const 1000))))
+         {}",
+        guest.execute
+    );
+    let setting = ready(&sandbox, &guest);
+    let with = async |fuel: u64| {
+        let mut setting = setting.clone();
+        setting.limits = setting.limits.with(LimitKey::Fuel, fuel);
+        sandbox.execute(setting, call()).await
+    };
+    let used = with(1 << 30).await.used.fuel;
+    // It fires when all of it is used and there is more to do: one more than what is used is
+    // enough, and so may be what the few operations after the last look do not need.
+    let (mut short, mut enough) = (0, used + 1);
+    while enough - short > 1 {
+        let between = short + (enough - short) / 2;
+        match with(between).await.end {
+            End::Returned(_) => enough = between,
+            _ => short = between,
+        }
+    }
+    assert!(used + 1 - enough < 10, "{used} used, {enough} are enough");
+    for _ in 0..3 {
+        assert!(matches!(with(enough).await.end, End::Returned(_)));
+        let one_less = with(enough - 1).await;
+        assert_eq!((hit(&one_less).limit.as_str(), one_less.used.fuel), ("fuel", enough - 1));
+    }
+}
+
+#[tokio::test]
 async fn bulk_memory_in_a_loop_is_stopped() {
     let body = "(loop $again (memory.fill (i32.const 131072) (i32.const 0) (i32.const 131072)) (br $again)) unreachable";
-    let ran = executed(&executing(body), LimitKey::Cpu, 10).await;
+    let ran = executed(&Guest::executing(body), LimitKey::Cpu, 10).await;
     assert_eq!(hit(&ran).limit, "cpu");
 }
 
@@ -121,7 +156,7 @@ async fn recursion_without_end_is_a_limit() {
 #[tokio::test]
 async fn dropping_the_future_ends_the_call_and_frees_its_place() {
     let (sandbox, _folder) = sandbox();
-    let setting = ready(&sandbox, &executing(LOOP));
+    let setting = ready(&sandbox, &Guest::executing(LOOP));
     let component = sandbox.component(&setting.component).unwrap();
     let free = component.turns.available_permits();
     let calls: Vec<_> = (0..free).map(|_| sandbox.execute(setting.clone(), call())).collect();

@@ -1,6 +1,8 @@
 //! Guests that want to leave: through the `http` import, `wasi:http`, a raw socket, a name lookup;
 //! and one that looks for secrets in its environment. What came of it, each says in its log.
 
+#![cfg_attr(not(test), allow(dead_code, reason = "tests use more of it than the corpus"))]
+
 use super::Guest;
 
 /// Where host functions write their results; past the static data, before the heap.

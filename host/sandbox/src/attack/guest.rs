@@ -1,6 +1,35 @@
 //! A complete skill as component text, part by part.
+//!
+//! [`Guest`] is whole as it stands: its parts give fixed, valid answers. An attack replaces one
+//! part, by WAT of its own or by other bytes, and leaves the rest: so it is a few lines.
 
-use std::fmt::Write as _;
+use checkrein_contract::section::{self, SectionError};
+
+/// A manifest that is right.
+pub(crate) const MANIFEST: &str = r#"
+schema = "checkrein/skill@1"
+kind = "skill"
+name = "test"
+version = "1.0.0"
+description = "for tests"
+effects = "none"
+"#;
+
+/// Cases that the default [`Guest`] passes.
+pub(crate) const CASES: &str = "[[case]]\nname = \"one\"\n";
+
+/// A part that never ends by itself.
+pub(crate) const LOOP: &str = "(loop $again (br $again)) unreachable";
+
+/// The component with manifest and cases.
+///
+/// # Errors
+///
+/// If it is no component.
+pub(crate) fn embedded(bytes: &[u8], manifest: &str, cases: &str) -> Result<Vec<u8>, SectionError> {
+    let with_manifest = section::embed(bytes, section::MANIFEST, manifest.as_bytes())?;
+    section::embed(&with_manifest, section::CASES, cases.as_bytes())
+}
 
 pub(crate) mod files;
 pub(crate) mod network;
@@ -33,10 +62,7 @@ impl Image {
     }
 
     fn data(&self) -> String {
-        self.0.iter().fold(String::new(), |mut text, byte| {
-            write!(text, "\\{byte:02x}").unwrap();
-            text
-        })
+        self.0.iter().map(|byte| format!("\\{byte:02x}")).collect()
     }
 }
 
@@ -107,6 +133,11 @@ impl Default for Guest {
 }
 
 impl Guest {
+    /// A guest with this executor.
+    pub(crate) fn executing(body: &str) -> Guest {
+        Guest { execute: body.to_owned(), ..Guest::default() }
+    }
+
     /// The executor returns this content and these artifacts.
     pub(crate) fn returns(&mut self, content: &str, artifacts: &[&str]) {
         let content = self.image.text(content);
@@ -161,14 +192,12 @@ impl Guest {
 
     /// Adds the import of an interface's function, to be called as `$name` with these core types.
     pub(crate) fn import(&mut self, interface: &str, component_type: &str, function: &str, core_type: &str) {
-        write!(
-            self.imports,
+        self.imports.push_str(&format!(
             "(import \"{interface}\" (instance ${function} {component_type}))
              (core func $low-{function} (canon lower (func ${function} \"{function}\") (memory $mem) (realloc $mrealloc)))
              (core instance $with-{function} (export \"f\" (func $low-{function})))"
-        )
-        .unwrap();
-        write!(self.with, "(with \"{function}\" (instance $with-{function}))").unwrap();
+        ));
+        self.with.push_str(&format!("(with \"{function}\" (instance $with-{function}))"));
         self.core.insert_str(0, &format!("(import \"{function}\" \"f\" (func ${function} {core_type}))"));
     }
 
@@ -191,10 +220,43 @@ impl Guest {
         self.import("checkrein:skill/log@0.1.0", types, "write", "(param i32 i32 i32)");
     }
 
+    /// `checkrein:skill/progress`, as `$report` with done, total, pointer and length.
+    pub(crate) fn import_progress(&mut self) {
+        let types = "(export \"report\" (func (param \"done\" u32) (param \"total\" u32) (param \"message\" string)))";
+        self.import("checkrein:skill/progress@0.1.0", types, "report", "(param i32 i32 i32 i32)");
+    }
+
+    /// `checkrein:skill/http`, as `$fetch` with method, URL, headers, body, timeout and where to
+    /// put the answer.
+    pub(crate) fn import_fetch(&mut self) {
+        let types = r#"
+            (type $h (list (tuple string string)))
+            (type $q (record (field "method" string) (field "url" string) (field "headers" $h)
+              (field "body" (list u8)) (field "timeout-ms" (option u32))))
+            (export "request" (type $request (eq $q)))
+            (type $r (record (field "url" string) (field "status" u16) (field "headers" $h) (field "body" (list u8))))
+            (export "response" (type $response (eq $r)))
+            (type $e (variant (case "denied" string) (case "timed-out") (case "too-large" u64)
+              (case "invalid" string) (case "transport" string)))
+            (export "error" (type $error (eq $e)))
+            (export "fetch" (func (param "request" $request) (result (result $response (error $error)))))"#;
+        let core = "(param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)";
+        self.import("checkrein:skill/http@0.1.0", types, "fetch", core);
+    }
+
     /// The component.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the text of a part.
+    pub(crate) fn try_assemble(&self) -> Result<Vec<u8>, wat::Error> {
+        wat::parse_str(self.text())
+    }
+
+    /// The component, for tests.
+    #[cfg(test)]
     pub(crate) fn assemble(&self) -> Vec<u8> {
-        let text = self.text();
-        wat::parse_str(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+        self.try_assemble().unwrap_or_else(|error| panic!("{error}\n{}", self.text()))
     }
 
     /// The component as text. Memory and realloc are a module of their own, so that imports can

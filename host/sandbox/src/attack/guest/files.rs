@@ -4,6 +4,9 @@
 //! The executor of a [`Script`] notes how each step ended, and returns the notes as its content:
 //! a list of `"ok"`, error codes by their number, and numbers that it read.
 
+#![cfg_attr(not(test), allow(dead_code, reason = "tests use more of it than the corpus"))]
+#![allow(clippy::unwrap_used, reason = "writing to a String cannot fail")]
+
 use std::fmt::Write as _;
 
 use super::Guest;
