@@ -1,5 +1,6 @@
 //! One exchange: from a request that is checked to an answer that is whole, and its record.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -145,11 +146,28 @@ impl Exit {
             body.extend_from_slice(&part);
         }
         let received = body.freeze();
-        let body = self.scrub(received.clone());
+        let body = self.search(received.clone()).await?;
         if body.len() != received.len() {
             headers.remove(CONTENT_LENGTH);
         }
         Ok(Answer { status, headers, body })
+    }
+
+    /// A body without secrets. To search a large one takes its time, and so a thread that no
+    /// connection waits for.
+    async fn search(&self, body: Bytes) -> Result<Bytes, Broken> {
+        if self.scrubber.is_empty() {
+            return Ok(body);
+        }
+        let scrubber = Arc::clone(&self.scrubber);
+        let clean = move || match scrubber.bytes(&body) {
+            Cow::Borrowed(_) => body,
+            Cow::Owned(clean) => clean.into(),
+        };
+        tokio::task::spawn_blocking(clean).await.map_err(|error| match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_) => Broken::Failed("the host is shutting down".to_owned()),
+        })
     }
 
     /// The addresses to connect to, all of them checked.

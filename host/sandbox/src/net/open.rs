@@ -49,7 +49,7 @@ pub(super) struct Exit {
     pub(super) network: Network,
     pub(super) granted: Granted,
     pub(super) budget: Budget,
-    pub(super) scrubber: Scrubber,
+    pub(super) scrubber: Arc<Scrubber>,
     pub(super) recorder: Recorder,
     pub(super) blobs: Arc<dyn Blobs>,
     deadline: Instant,
@@ -84,7 +84,7 @@ impl Network {
             network: self.clone(),
             granted: granted.clone(),
             budget: Budget::new(limits),
-            scrubber: Scrubber::new(&granted.secrets, &self.secrets),
+            scrubber: self.scrubber(granted),
             recorder,
             blobs,
             deadline,
@@ -204,14 +204,6 @@ impl Exit {
             (name.as_str().to_owned(), self.scrubber.bytes(value.as_bytes()).into_owned())
         })
         .collect()
-    }
-
-    /// A body without secrets.
-    pub(super) fn scrub(&self, body: Bytes) -> Bytes {
-        match self.scrubber.bytes(&body) {
-            std::borrow::Cow::Borrowed(_) => body,
-            std::borrow::Cow::Owned(clean) => clean.into(),
-        }
     }
 
     /// Records what is turned down, and says what the guest is told.

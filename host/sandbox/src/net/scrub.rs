@@ -237,10 +237,6 @@ impl Needle {
 /// `&#x41;`, `&quot;`.
 fn escaped(bytes: &[u8], at: usize, wanted: u8) -> Option<usize> {
     let rest = bytes.get(at..)?;
-    let number = |digits: Option<&[u8]>, radix| {
-        let text = std::str::from_utf8(digits?).ok()?;
-        u32::from_str_radix(text, radix).ok()
-    };
     let is = |value: Option<u32>| value == Some(u32::from(wanted));
     match rest {
         [b'%', ..] => is(number(rest.get(1..3), 16)).then_some(at + 3),
@@ -263,6 +259,11 @@ fn escaped(bytes: &[u8], at: usize, wanted: u8) -> Option<usize> {
         }
         _ => None,
     }
+}
+
+fn number(digits: Option<&[u8]>, radix: u32) -> Option<u32> {
+    let digit = |digit: &u8| char::from(*digit).to_digit(radix);
+    digits?.iter().try_fold(0u32, |number, byte| number.checked_mul(radix)?.checked_add(digit(byte)?))
 }
 
 fn is_base64(byte: u8) -> bool {
