@@ -84,7 +84,7 @@ impl Network {
             network: self.clone(),
             granted: granted.clone(),
             budget: Budget::new(limits),
-            scrubber: self.scrubber(granted),
+            scrubber: Arc::new(Scrubber::new(&granted.secrets, &self.secrets)),
             recorder,
             blobs,
             deadline,
