@@ -77,7 +77,7 @@ fn what_it_asks_for_and_was_refused_comes_with_the_smallest_grant() {
     let out = place.run(&["try", &file]).expect(0).out;
     for what in [
         "asks for      network = [\"GET,HEAD",
-        "refused       network: `GET http://127.0.0.1:9/x",
+        "refused       network: GET http://127.0.0.1:9/x",
         "the smallest grant that would allow it:\n  [grant.asks]\n  network",
     ] {
         let what = what.replace("GET,HEAD", "GET");

@@ -6,7 +6,7 @@ use wasmtime::component::{HasSelf, Linker};
 
 use crate::bindings::{facts, http, log, progress, skill, types};
 use crate::convert::fact_to_guest;
-use crate::net::{Denied, Request};
+use crate::net::{NoAnswer, Request};
 use crate::state::State;
 
 /// Bytes of a line that observers are told; the log keeps more.
@@ -72,11 +72,11 @@ impl http::Host for State {
                 headers: response.headers.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
                 body: response.body.into(),
             }),
-            Err(Denied::Denied(why)) => Err(http::Error::Denied(why)),
-            Err(Denied::TimedOut) => Err(http::Error::TimedOut),
-            Err(Denied::TooLarge(most)) => Err(http::Error::TooLarge(most)),
-            Err(Denied::Invalid(why)) => Err(http::Error::Invalid(why)),
-            Err(Denied::Transport(why)) => Err(http::Error::Transport(why)),
+            Err(NoAnswer::Denied(why)) => Err(http::Error::Denied(why)),
+            Err(NoAnswer::TimedOut) => Err(http::Error::TimedOut),
+            Err(NoAnswer::TooLarge(most)) => Err(http::Error::TooLarge(most)),
+            Err(NoAnswer::Invalid(why)) => Err(http::Error::Invalid(why)),
+            Err(NoAnswer::Transport(why)) => Err(http::Error::Transport(why)),
         })
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct Response {
 
 /// Why there is no answer, in words that a guest may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Denied {
+pub(crate) enum NoAnswer {
     /// No rule allows it; says which grant is missing.
     Denied(String),
     /// The time of the request or of the call was up.
@@ -77,7 +77,7 @@ pub(crate) enum Denied {
 /// What stands between one call and the network. It records what passes and what does not.
 pub(crate) trait Gate: Send + Sync {
     /// Sends a request, if everything allows it.
-    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, Denied>>;
+    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>>;
 }
 
 /// Lets nothing out.
@@ -85,11 +85,11 @@ pub(crate) trait Gate: Send + Sync {
 pub(crate) struct Closed(pub(crate) Recorder);
 
 impl Gate for Closed {
-    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, Denied>> {
+    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>> {
         let word = |text: &str| one_line(&excerpt(text));
         let what = format!("{} {}", word(&request.method), word(&request.url));
         self.0.deny(Wall::Network, what.clone(), None);
-        Box::pin(std::future::ready(Err(Denied::Denied(format!(
+        Box::pin(std::future::ready(Err(NoAnswer::Denied(format!(
             "nothing here may use the network: `{what}`"
         )))))
     }

@@ -226,7 +226,7 @@ impl HostDescriptor for FilesView<'_> {
         // From the folder that the link lies in, it must stay below the one that the guest has.
         let beside = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         if target.starts_with('/')
-            || path::check(&format!("{beside}/{target}").trim_start_matches('/')).is_err()
+            || path::check(format!("{beside}/{target}").trim_start_matches('/')).is_err()
         {
             self.files.deny("read a link", &place, "it leads out of the folder");
             return Err(ErrorCode::NotPermitted.into());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::record::Wall;
 
-use super::Denied;
+use super::NoAnswer;
 use super::check::Refusal;
 
 /// The three counts of one call, shared by all its requests.
@@ -45,8 +45,8 @@ impl Count {
     fn refusal(&self, used: u64) -> Refusal {
         let (what, grant) = over(self.key, self.allowed, used);
         let told = match self.key {
-            LimitKey::HttpIn => Denied::TooLarge(self.allowed),
-            _ => Denied::Denied(what.clone()),
+            LimitKey::HttpIn => NoAnswer::TooLarge(self.allowed),
+            _ => NoAnswer::Denied(what.clone()),
         };
         Refusal { wall: Wall::Limit, what, grant: Some(grant), told }
     }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use checkrein_contract::network::{Host, Rule, Target, is_special};
 use checkrein_contract::record::Wall;
 
-use super::Denied;
+use super::NoAnswer;
 use crate::text::excerpt;
 
 /// A request that is turned down: for the record, and for the guest.
@@ -17,7 +17,7 @@ pub(super) struct Refusal {
     /// The smallest grant that would allow it.
     pub(super) grant: Option<String>,
     /// What the guest is told.
-    pub(super) told: Denied,
+    pub(super) told: NoAnswer,
 }
 
 /// The rule that allows this request.
@@ -27,7 +27,7 @@ pub(super) fn permit<'a>(rules: &'a [Rule], method: &str, target: &Target) -> Re
     }
     let grant = grant_line(method, target);
     let what = format!("{}: {}", shown(method, target), nearest(rules, method, target));
-    let told = Denied::Denied(format!("{what}; the grant `{grant}` would allow it"));
+    let told = NoAnswer::Denied(format!("{what}; the grant `{grant}` would allow it"));
     Err(Refusal { wall: Wall::Network, what, grant: Some(grant), told })
 }
 
@@ -49,7 +49,7 @@ pub(super) fn reachable(
         target.host
     );
     // Where a name leads inside of the network is for the record alone.
-    let told = Denied::Denied(format!("{shown}: `{}` leads to a private or special address", target.host));
+    let told = NoAnswer::Denied(format!("{shown}: `{}` leads to a private or special address", target.host));
     Err(Refusal { wall: Wall::Address, what, grant: Some(grant), told })
 }
 

@@ -56,7 +56,7 @@ pub(super) fn client(tls: &Tls, target: &Target, addresses: &[IpAddr]) -> Result
         .tls_backend_preconfigured(tls.config()?)
         .dns_resolver(Arc::new(Pinned { host: target.host.clone(), addresses: pinned }))
         .build()
-        .map_err(|error| explain(error))
+        .map_err(explain)
 }
 
 /// Knows one name, and for it the addresses that were checked.

@@ -8,7 +8,7 @@ use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::network::{Host, Rule, Scheme, Target};
 use checkrein_contract::record::Record;
 
-use super::{Denied, Request};
+use super::{NoAnswer, Request};
 use crate::Sandbox;
 use crate::invoke::gate_for;
 use crate::meter::FAR;
@@ -95,12 +95,12 @@ impl Sandbox {
             follow: true,
         };
         let response = gate.fetch(request).await.map_err(|denied| match denied {
-            Denied::Denied(why) | Denied::Invalid(why) => DownloadError::Denied(why),
-            Denied::TimedOut => {
+            NoAnswer::Denied(why) | NoAnswer::Invalid(why) => DownloadError::Denied(why),
+            NoAnswer::TimedOut => {
                 DownloadError::TimedOut { url: url.to_owned(), ms: limits.get(LimitKey::Wall) }
             }
-            Denied::TooLarge(bytes) => DownloadError::TooLarge { url: url.to_owned(), bytes },
-            Denied::Transport(why) => DownloadError::Failed(why),
+            NoAnswer::TooLarge(bytes) => DownloadError::TooLarge { url: url.to_owned(), bytes },
+            NoAnswer::Transport(why) => DownloadError::Failed(why),
         })?;
         if (200..300).contains(&response.status) {
             Ok(response.body)

@@ -17,7 +17,7 @@ use tokio::time::timeout_at;
 use super::check::{permit, reachable, shown};
 use super::client::{client, explain};
 use super::open::{Answer, Exit, Hop};
-use super::{Denied, headers, secrets};
+use super::{NoAnswer, headers, secrets};
 use crate::text::one_line;
 
 /// Bytes of all headers of an answer.
@@ -43,7 +43,7 @@ struct Entry {
 
 impl Exit {
     /// Checks a request, sends it and records what came of it.
-    pub(super) async fn exchange(&self, hop: &Hop) -> Result<Answer, Denied> {
+    pub(super) async fn exchange(&self, hop: &Hop) -> Result<Answer, NoAnswer> {
         let method = hop.method.as_str();
         let rule = permit(&self.granted.network, method, &hop.target).map_err(|why| self.refuse(why))?;
         let mut headers = hop.headers.clone();
@@ -75,11 +75,11 @@ impl Exit {
             Ok(Err(Broken::Failed(why))) => {
                 let why = self.scrubber.string(why);
                 entry.fail(self, why.clone());
-                Err(Denied::Transport(format!("{}: {why}", shown(method, &hop.target))))
+                Err(NoAnswer::Transport(format!("{}: {why}", shown(method, &hop.target))))
             }
             Err(_) => {
                 entry.fail(self, "there was no whole answer in time".to_owned());
-                Err(Denied::TimedOut)
+                Err(NoAnswer::TimedOut)
             }
         }
     }
@@ -103,7 +103,7 @@ impl Exit {
         Entry { at: self.recorder.begin(exchange.clone()), began: Instant::now(), exchange }
     }
 
-    async fn end(&self, mut entry: Entry, answer: Answer) -> Result<Answer, Denied> {
+    async fn end(&self, mut entry: Entry, answer: Answer) -> Result<Answer, NoAnswer> {
         entry.exchange.body_bytes = answer.body.len() as u64;
         let digest = self.store(answer.body.clone()).await?;
         entry.exchange.body = Some(digest);
@@ -186,19 +186,19 @@ impl Exit {
 
     /// Stores a body. What cannot be stored cannot be answered for: the call ends with the disk's
     /// failure.
-    async fn store(&self, body: Bytes) -> Result<Digest, Denied> {
+    async fn store(&self, body: Bytes) -> Result<Digest, NoAnswer> {
         let blobs = Arc::clone(&self.blobs);
         let stored = tokio::task::spawn_blocking(move || blobs.put(&body)).await;
         match stored {
             Ok(Ok(digest)) => Ok(digest),
             Ok(Err(error)) => {
-                let told = Denied::Transport("the host cannot record what is sent".to_owned());
+                let told = NoAnswer::Transport("the host cannot record what is sent".to_owned());
                 self.recorder.fail(error);
                 Err(told)
             }
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Err(Denied::Transport("the host is shutting down".to_owned())),
+                Err(_) => Err(NoAnswer::Transport("the host is shutting down".to_owned())),
             },
         }
     }

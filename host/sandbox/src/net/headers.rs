@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Denied;
+use super::NoAnswer;
 use super::check::Refusal;
 use crate::text::{excerpt, one_line};
 
@@ -35,7 +35,7 @@ pub(super) fn read(headers: &[(String, Vec<u8>)]) -> Result<HeaderMap, Refusal> 
 
 /// A request that cannot be sent as it stands.
 pub(super) fn invalid(why: String) -> Refusal {
-    Refusal { wall: Wall::Request, what: why.clone(), grant: None, told: Denied::Invalid(why) }
+    Refusal { wall: Wall::Request, what: why.clone(), grant: None, told: NoAnswer::Invalid(why) }
 }
 
 /// Drops what is meant for one origin alone: credentials, and every header that carries a secret

@@ -17,7 +17,7 @@ use super::budget::Budget;
 use super::check::{Refusal, shown};
 use super::headers;
 use super::scrub::Scrubber;
-use super::{Denied, Gate, Network, Request, Response};
+use super::{Gate, Network, NoAnswer, Request, Response};
 use crate::recorder::Recorder;
 use crate::text::{excerpt, one_line};
 
@@ -93,17 +93,17 @@ impl Network {
 }
 
 impl Gate for Open {
-    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, Denied>> {
+    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>> {
         let exit = Arc::clone(&self.0);
         let done = self.0.network.threads.run(async move { exit.fetch(request).await });
         Box::pin(async move {
-            done.await.unwrap_or_else(|| Err(Denied::Transport("the host is shutting down".to_owned())))
+            done.await.unwrap_or_else(|| Err(NoAnswer::Transport("the host is shutting down".to_owned())))
         })
     }
 }
 
 impl Exit {
-    async fn fetch(&self, request: Request) -> Result<Response, Denied> {
+    async fn fetch(&self, request: Request) -> Result<Response, NoAnswer> {
         let follow = request.follow;
         let mut hop = self.first(request).map_err(|refusal| self.refuse(refusal))?;
         for _ in 0..=REDIRECTS {
@@ -119,7 +119,7 @@ impl Exit {
         }
         let asked = hop.asked.as_ref().unwrap_or(&hop.target);
         let what = format!("{}: more than {REDIRECTS} redirects", shown(hop.method.as_str(), asked));
-        let told = Denied::Transport(what.clone());
+        let told = NoAnswer::Transport(what.clone());
         Err(self.refuse(Refusal { wall: Wall::Request, what, grant: None, told }))
     }
 
@@ -151,24 +151,24 @@ impl Exit {
     /// The request that a redirect asks for, as browsers make it.
     fn next(&self, hop: &Hop, status: u16, location: &[u8]) -> Result<Hop, Refusal> {
         let from = shown(hop.method.as_str(), &hop.target);
-        let refuse = |wall, why: String, told: fn(String) -> Denied| {
+        let refuse = |wall, why: String, told: fn(String) -> NoAnswer| {
             let what = format!("{from}: {why}");
             Refusal { wall, what: what.clone(), grant: None, told: told(what) }
         };
         let location = std::str::from_utf8(location).map_err(|_| {
-            refuse(Wall::Request, "it redirects to a place that is not UTF-8".to_owned(), Denied::Transport)
+            refuse(Wall::Request, "it redirects to a place that is not UTF-8".to_owned(), NoAnswer::Transport)
         })?;
         if !self.scrubber.is_empty() && self.scrubber.text(location) != location {
             let why = "it redirects to a URL with a secret in it".to_owned();
-            return Err(refuse(Wall::Secret, why, Denied::Denied));
+            return Err(refuse(Wall::Secret, why, NoAnswer::Denied));
         }
         let target = hop.target.join(location).map_err(|why| {
             let why = format!("it redirects to `{}`: {why}", quoted(location));
-            refuse(Wall::Request, why, Denied::Transport)
+            refuse(Wall::Request, why, NoAnswer::Transport)
         })?;
         if hop.target.scheme == Scheme::Https && target.scheme == Scheme::Http {
             let why = format!("it redirects from https to {}", shown(hop.method.as_str(), &target));
-            return Err(refuse(Wall::Network, why, Denied::Denied));
+            return Err(refuse(Wall::Network, why, NoAnswer::Denied));
         }
         let mut next = Hop { target, asked: hop.asked.clone().or(Some(hop.target.clone())), ..hop.clone() };
         let reads = matches!(status, 303) && next.method != Method::HEAD
@@ -207,13 +207,13 @@ impl Exit {
     }
 
     /// Records what is turned down, and says what the guest is told.
-    pub(super) fn refuse(&self, refusal: Refusal) -> Denied {
+    pub(super) fn refuse(&self, refusal: Refusal) -> NoAnswer {
         let Refusal { wall, what, grant, told } = refusal;
         self.recorder.deny(wall, self.scrubber.string(what), grant);
         match told {
-            Denied::Denied(why) => Denied::Denied(self.scrubber.string(why)),
-            Denied::Invalid(why) => Denied::Invalid(self.scrubber.string(why)),
-            Denied::Transport(why) => Denied::Transport(self.scrubber.string(why)),
+            NoAnswer::Denied(why) => NoAnswer::Denied(self.scrubber.string(why)),
+            NoAnswer::Invalid(why) => NoAnswer::Invalid(self.scrubber.string(why)),
+            NoAnswer::Transport(why) => NoAnswer::Transport(self.scrubber.string(why)),
             other => other,
         }
     }

@@ -8,7 +8,7 @@ use checkrein_contract::network::{Host, Rule, Scheme, Target};
 use checkrein_contract::record::Wall;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::Denied;
+use super::NoAnswer;
 use super::check::{Refusal, shown};
 
 /// Bytes of the shortest secret: a shorter one would be found everywhere in what comes back.
@@ -105,7 +105,7 @@ pub(super) fn set(
         let SecretUse { name, at } = granted;
         let refuse = |why: &str| {
             let what = format!("{}: the secret `{name}` for `{host}` {why}", shown(method, target));
-            let told = Denied::Denied(what.clone());
+            let told = NoAnswer::Denied(what.clone());
             Refusal { wall: Wall::Secret, what, grant: None, told }
         };
         let named = matches!(target.host, Host::Address(address) if rule.names(address));

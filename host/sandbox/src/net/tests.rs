@@ -116,7 +116,7 @@ impl Setup {
 }
 
 impl Call {
-    async fn get(&self, url: &str) -> Result<Response, Denied> {
+    async fn get(&self, url: &str) -> Result<Response, NoAnswer> {
         self.gate.fetch(get(url)).await
     }
 

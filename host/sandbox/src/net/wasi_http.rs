@@ -18,7 +18,7 @@ use wasmtime_wasi_http::{
 };
 
 use super::budget::over;
-use super::{Denied, Gate, Request, Response};
+use super::{Gate, NoAnswer, Request, Response};
 use crate::recorder::Recorder;
 
 /// Bytes of one write to a body: what every body under way may hold in the host before it is sent.
@@ -142,11 +142,11 @@ fn to_response(response: Response) -> Result<http::Response<WasiBody>, Error> {
 
 /// The nearest code; where there is a place for words, they are ours. The record has them in any
 /// case.
-fn to_error(denied: Denied) -> Error {
+fn to_error(denied: NoAnswer) -> Error {
     match denied {
-        Denied::Denied(_) => Error::HttpRequestDenied,
-        Denied::TimedOut => Error::HttpResponseTimeout,
-        Denied::TooLarge(most) => Error::HttpResponseBodySize(Some(most)),
-        Denied::Invalid(why) | Denied::Transport(why) => Error::InternalError(Some(why)),
+        NoAnswer::Denied(_) => Error::HttpRequestDenied,
+        NoAnswer::TimedOut => Error::HttpResponseTimeout,
+        NoAnswer::TooLarge(most) => Error::HttpResponseBodySize(Some(most)),
+        NoAnswer::Invalid(why) | NoAnswer::Transport(why) => Error::InternalError(Some(why)),
     }
 }

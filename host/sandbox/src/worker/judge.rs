@@ -24,7 +24,7 @@ use super::harden::harden;
 use super::wire::{Answer, Asked, FromJudge, Judged, JudgedEnd, Refusal, ToJudge, Want};
 use super::{Role, say};
 use crate::invoke::run;
-use crate::net::{Denied, Gate, Request, Response};
+use crate::net::{Gate, NoAnswer, Request, Response};
 use crate::parts::Judge;
 use crate::sandbox::Sandbox;
 
@@ -230,7 +230,7 @@ impl Observer for Pipe {
 }
 
 impl Gate for Pipe {
-    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, Denied>> {
+    fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>> {
         let pipe = self.clone();
         Box::pin(async move {
             let Request { method, url, headers, body, timeout, follow } = request;
@@ -250,14 +250,14 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-impl From<Refusal> for Denied {
+impl From<Refusal> for NoAnswer {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::Denied(why) => Denied::Denied(why),
-            Refusal::TimedOut => Denied::TimedOut,
-            Refusal::TooLarge(most) => Denied::TooLarge(most),
-            Refusal::Invalid(why) => Denied::Invalid(why),
-            Refusal::Transport(why) => Denied::Transport(why),
+            Refusal::Denied(why) => NoAnswer::Denied(why),
+            Refusal::TimedOut => NoAnswer::TimedOut,
+            Refusal::TooLarge(most) => NoAnswer::TooLarge(most),
+            Refusal::Invalid(why) => NoAnswer::Invalid(why),
+            Refusal::Transport(why) => NoAnswer::Transport(why),
         }
     }
 }

@@ -23,7 +23,7 @@ use super::harden::Hardening;
 use super::taken::{short, take, unavailable};
 use super::wire::{Answer, Asked, FromJudge, Judged, Refusal, ToJudge, Want};
 use crate::component::Component;
-use crate::net::{Denied, Gate, Request, Scrubber};
+use crate::net::{Gate, NoAnswer, Request, Scrubber};
 use crate::recorder::Recorder;
 
 /// How many verifications run in workers at once.
@@ -380,14 +380,14 @@ fn start(
     }
 }
 
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Self {
+impl From<NoAnswer> for Refusal {
+    fn from(denied: NoAnswer) -> Self {
         match denied {
-            Denied::Denied(why) => Refusal::Denied(why),
-            Denied::TimedOut => Refusal::TimedOut,
-            Denied::TooLarge(most) => Refusal::TooLarge(most),
-            Denied::Invalid(why) => Refusal::Invalid(why),
-            Denied::Transport(why) => Refusal::Transport(why),
+            NoAnswer::Denied(why) => Refusal::Denied(why),
+            NoAnswer::TimedOut => Refusal::TimedOut,
+            NoAnswer::TooLarge(most) => Refusal::TooLarge(most),
+            NoAnswer::Invalid(why) => Refusal::Invalid(why),
+            NoAnswer::Transport(why) => Refusal::Transport(why),
         }
     }
 }

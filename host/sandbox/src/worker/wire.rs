@@ -108,7 +108,7 @@ pub(super) enum Answer {
     Denied(Refusal),
 }
 
-/// [`Denied`](crate::net::Denied) on its way.
+/// [`NoAnswer`](crate::net::NoAnswer) on its way.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Refusal {

@@ -103,5 +103,5 @@ async fn a_sparse_artifact_counts_with_its_whole_length() {
     let ran = world.run(setting).await;
     let End::Returned(execution) = ran.end else { panic!("{ran:?}") };
     assert_eq!(execution.artifacts[0].bytes, 1 << 20);
-    assert_eq!(execution.artifacts[0].digest, Digest::of(&vec![0; 1 << 20]));
+    assert_eq!(execution.artifacts[0].digest, Digest::of(vec![0; 1 << 20]));
 }

@@ -9,7 +9,7 @@ async fn never_leaves(server: &Server, rule: &str, attempts: &[(&str, String)]) 
         let call = Setup::granting(&[rule.to_owned()]).call();
         let request = Request { method: (*method).to_owned(), ..get(url) };
         let denied = call.gate.fetch(request).await.unwrap_err();
-        assert!(matches!(denied, Denied::Denied(_) | Denied::Invalid(_)), "{method} {url}: {denied:?}");
+        assert!(matches!(denied, NoAnswer::Denied(_) | NoAnswer::Invalid(_)), "{method} {url}: {denied:?}");
         let record = call.record();
         assert_eq!(record.denials.len(), 1, "{method} {url}: {record:?}");
         assert!(record.exchanges.is_empty(), "{method} {url}: {record:?}");
@@ -40,7 +40,7 @@ async fn no_grant() {
     let server = Server::start(|_| ok("")).await;
     let call = Setup::default().call();
     let url = format!("{}/v1/a?key=b", server.url());
-    let Denied::Denied(told) = call.get(&url).await.unwrap_err() else { panic!() };
+    let NoAnswer::Denied(told) = call.get(&url).await.unwrap_err() else { panic!() };
     let rule = format!("network = [\"GET {}/v1/a\"]", server.url());
     assert!(told.contains("nothing is granted") && told.contains(&rule), "{told}");
     let (wall, what, grant) = call.denial();
@@ -87,7 +87,7 @@ async fn other_host_port_scheme_method_and_path() {
 #[tokio::test]
 async fn the_nearest_rule_and_what_differs_are_named() {
     let call = Setup::granting(&["https://other.org".into(), "GET https://api.org/v1/*".into()]).call();
-    let Denied::Denied(told) = call.gate.fetch(post("https://api.org/v1/a", b"")).await.unwrap_err() else {
+    let NoAnswer::Denied(told) = call.gate.fetch(post("https://api.org/v1/a", b"")).await.unwrap_err() else {
         panic!()
     };
     assert!(told.contains("the nearest is `GET https://api.org/v1/*`, and the method differs"), "{told}");
@@ -162,7 +162,7 @@ async fn a_name_that_resolves_to_loopback() {
         let names = Names::default().with("nice.example", &[address]);
         let rules = [format!("http://nice.example:{}", server.port), server.reading()];
         let call = Setup::granting(&rules).resolving(names).call();
-        let Denied::Denied(told) = call.get(&url).await.unwrap_err() else { panic!() };
+        let NoAnswer::Denied(told) = call.get(&url).await.unwrap_err() else { panic!() };
         assert!(!told.contains(address), "a guest learns no inner address: {told}");
         let (wall, what, grant) = call.denial();
         assert!(wall == Wall::Address && what.contains(address), "{what}");
@@ -178,7 +178,7 @@ async fn a_name_whose_second_answer_is_private() {
     for second in ["192.168.0.1", "fd00::1", "::ffff:10.0.0.1"] {
         let names = Names::default().with("nice.example", &["93.184.215.14", second]);
         let call = Setup::granting(&["https://nice.example".into()]).resolving(names).call();
-        assert!(matches!(call.get("https://nice.example/").await, Err(Denied::Denied(_))));
+        assert!(matches!(call.get("https://nice.example/").await, Err(NoAnswer::Denied(_))));
         assert_eq!(call.denial().0, Wall::Address);
     }
 }
@@ -186,7 +186,7 @@ async fn a_name_whose_second_answer_is_private() {
 #[tokio::test]
 async fn a_name_that_does_not_resolve_is_refused_and_recorded() {
     let call = Setup::granting(&["https://nowhere.example".into()]).call();
-    let Denied::Transport(told) = call.get("https://nowhere.example/").await.unwrap_err() else { panic!() };
+    let NoAnswer::Transport(told) = call.get("https://nowhere.example/").await.unwrap_err() else { panic!() };
     assert!(told.contains("`nowhere.example` cannot be resolved: no such name"), "{told}");
     let record = call.record();
     assert!(record.exchanges[0].error.as_deref().unwrap().contains("cannot be resolved"), "{record:?}");
@@ -214,7 +214,7 @@ async fn the_host_header_and_those_of_the_connection() {
         let call = Setup::granting(&[server.reading()]).call();
         let headers = vec![(name.to_owned(), b"evil.example".to_vec())];
         let denied = call.gate.fetch(Request { headers, ..get(&server.url()) }).await.unwrap_err();
-        assert!(matches!(&denied, Denied::Invalid(why) if why.contains(name)), "{denied:?}");
+        assert!(matches!(&denied, NoAnswer::Invalid(why) if why.contains(name)), "{denied:?}");
         assert_eq!(call.denial().0, Wall::Request);
     }
     assert!(server.seen().is_empty());
@@ -235,7 +235,7 @@ async fn a_newline_in_a_header() {
         let call = Setup::granting(&[server.reading()]).call();
         let headers = vec![(name.to_owned(), value.to_vec())];
         let denied = call.gate.fetch(Request { headers, ..get(&server.url()) }).await.unwrap_err();
-        assert!(matches!(denied, Denied::Invalid(_)), "{name:?}: {denied:?}");
+        assert!(matches!(denied, NoAnswer::Invalid(_)), "{name:?}: {denied:?}");
         let (wall, what, _) = call.denial();
         assert!(wall == Wall::Request && !what.contains('\n'), "{what:?}");
     }
@@ -264,7 +264,7 @@ async fn a_certificate_for_another_host_or_by_a_stranger() {
     for server in [&other, &forged] {
         let call = Setup::granting(&[server.reading()]).trusting(&authority).call();
         let denied = call.get(&server.url()).await.unwrap_err();
-        assert!(matches!(&denied, Denied::Transport(why) if why.contains("certificate")), "{denied:?}");
+        assert!(matches!(&denied, NoAnswer::Transport(why) if why.contains("certificate")), "{denied:?}");
         assert!(server.seen().is_empty());
     }
 }

@@ -15,7 +15,7 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
 async fn a_body_over_the_limit() {
     let server = Server::start(|_| answer(200, &[], &vec![b'x'; 300_000])).await;
     let call = Setup::granting(&[server.reading()]).limited(LimitKey::HttpIn, 100_000).call();
-    assert_eq!(call.get(&server.url()).await.unwrap_err(), Denied::TooLarge(100_000));
+    assert_eq!(call.get(&server.url()).await.unwrap_err(), NoAnswer::TooLarge(100_000));
     let record = call.record();
     assert!(record.exchanges[0].body.is_none() && record.exchanges[0].status == Some(200), "{record:?}");
     assert!(
@@ -31,7 +31,7 @@ async fn many_bodies_share_one_limit() {
     let call = Setup::granting(&[server.reading()]).limited(LimitKey::HttpIn, 100_000).call();
     call.get(&server.url()).await.unwrap();
     call.get(&server.url()).await.unwrap();
-    assert_eq!(call.get(&server.url()).await.unwrap_err(), Denied::TooLarge(100_000));
+    assert_eq!(call.get(&server.url()).await.unwrap_err(), NoAnswer::TooLarge(100_000));
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_body_compressed_a_thousand_to_one() {
     assert!(bomb.len() < 100_000);
     let server = Server::start(move |_| answer(200, &[("content-encoding", "gzip")], &bomb)).await;
     let call = Setup::granting(&[server.reading()]).limited(LimitKey::HttpIn, 1 << 20).call();
-    assert_eq!(call.get(&server.url()).await.unwrap_err(), Denied::TooLarge(1 << 20));
+    assert_eq!(call.get(&server.url()).await.unwrap_err(), NoAnswer::TooLarge(1 << 20));
     let read = call.record().exchanges[0].body_bytes;
     assert!(read < (1 << 20) + (256 << 10), "it goes on to decompress: {read}");
 }
@@ -63,7 +63,7 @@ async fn headers_without_end() {
     let answer = format!("HTTP/1.1 200 x\r\n{many}\r\n");
     let server = Server::start(move |_| vec![Piece::Bytes(answer.clone().into_bytes())]).await;
     let call = Setup::granting(&[server.reading()]).call();
-    assert!(matches!(call.get(&server.url()).await, Err(Denied::Transport(_))));
+    assert!(matches!(call.get(&server.url()).await, Err(NoAnswer::Transport(_))));
     assert!(call.record().exchanges[0].error.is_some());
 }
 
@@ -71,7 +71,8 @@ async fn headers_without_end() {
 async fn too_much_sent() {
     let server = Server::start(|_| ok("")).await;
     let call = Setup::granting(&[server.anything()]).limited(LimitKey::HttpOut, 1_000).call();
-    let Denied::Denied(told) = call.gate.fetch(post(&server.url(), &[b'x'; 3_000])).await.unwrap_err() else {
+    let NoAnswer::Denied(told) = call.gate.fetch(post(&server.url(), &[b'x'; 3_000])).await.unwrap_err()
+    else {
         panic!()
     };
     assert!(told.contains("`http-out`: 1000 B allowed"), "{told}");
@@ -92,7 +93,7 @@ async fn too_many_calls() {
     let call = Setup::granting(&[server.reading()]).limited(LimitKey::HttpCalls, 2).call();
     call.get(&server.url()).await.unwrap();
     call.get(&server.url()).await.unwrap();
-    let Denied::Denied(told) = call.get(&server.url()).await.unwrap_err() else { panic!() };
+    let NoAnswer::Denied(told) = call.get(&server.url()).await.unwrap_err() else { panic!() };
     assert!(told.contains("limit `http-calls`: 2 allowed, 3 used"), "{told}");
     assert_eq!((server.seen().len(), call.denial().0), (2, Wall::Limit));
 }
@@ -103,7 +104,7 @@ async fn times_out(pieces: Vec<Piece>) -> Record {
     let timeout = Some(Duration::from_millis(300));
     let began = Instant::now();
     let denied = call.gate.fetch(Request { timeout, ..get(&server.url()) }).await.unwrap_err();
-    assert_eq!(denied, Denied::TimedOut);
+    assert_eq!(denied, NoAnswer::TimedOut);
     assert!(began.elapsed() < Duration::from_secs(10));
     call.record()
 }
@@ -133,7 +134,7 @@ async fn a_body_that_is_cut_off_is_no_body() {
     let head = b"HTTP/1.1 200 x\r\ncontent-length: 500\r\nconnection: close\r\n\r\nabc".to_vec();
     let server = Server::start(move |_| vec![Piece::Bytes(head.clone())]).await;
     let call = Setup::granting(&[server.reading()]).call();
-    assert!(matches!(call.get(&server.url()).await, Err(Denied::Transport(_))));
+    assert!(matches!(call.get(&server.url()).await, Err(NoAnswer::Transport(_))));
     assert!(call.record().exchanges[0].body.is_none());
 }
 
@@ -166,7 +167,7 @@ async fn an_exchange_that_cannot_be_stored_ends_the_call() {
         recorder: recorder.clone(),
         blobs: Arc::new(crate::testing::FullBlobs),
     });
-    assert!(matches!(gate.fetch(get(&server.url())).await, Err(Denied::Transport(_))));
+    assert!(matches!(gate.fetch(get(&server.url())).await, Err(NoAnswer::Transport(_))));
     assert!(matches!(recorder.failed(), Some(checkrein_contract::port::StorageError::Full { .. })));
     assert!(server.seen().is_empty(), "what cannot be recorded does not leave");
 }

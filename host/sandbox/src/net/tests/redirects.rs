@@ -28,7 +28,7 @@ async fn a_redirect_is_an_answer_where_it_is_not_followed() {
     assert_eq!((response.status, header(&response, "location").as_deref()), (302, Some("http://10.0.0.1/")));
 }
 
-async fn led_astray(to: &str, rules: &[&str], names: Names) -> (Denied, Record) {
+async fn led_astray(to: &str, rules: &[&str], names: Names) -> (NoAnswer, Record) {
     let target = to.to_owned();
     let server = Server::start(move |_| redirect(307, &target)).await;
     let mut all = vec![server.reading()];
@@ -42,7 +42,7 @@ async fn led_astray(to: &str, rules: &[&str], names: Names) -> (Denied, Record) 
 async fn redirect_to_another_host() {
     let (denied, record) = led_astray("https://evil.example/x", &[], Names::default()).await;
     assert!(
-        matches!(&denied, Denied::Denied(why) if why.contains("GET https://evil.example/x")),
+        matches!(&denied, NoAnswer::Denied(why) if why.contains("GET https://evil.example/x")),
         "{denied:?}"
     );
     assert_eq!((record.exchanges.len(), record.denials[0].wall), (1, Wall::Network));
@@ -52,14 +52,14 @@ async fn redirect_to_another_host() {
 async fn redirect_to_loopback() {
     let other = Server::start(|_| ok("inner")).await;
     let (denied, record) = led_astray(&other.url(), &[], Names::default()).await;
-    assert!(matches!(denied, Denied::Denied(_)));
+    assert!(matches!(denied, NoAnswer::Denied(_)));
     assert_eq!(record.denials[0].wall, Wall::Network);
     // Through a name that is granted.
     let to = format!("http://nice.example:{}/", other.port);
     let rule = format!("http://nice.example:{}", other.port);
     let names = Names::default().with("nice.example", &["127.0.0.1"]);
     let (denied, record) = led_astray(&to, &[&rule], names).await;
-    assert!(matches!(denied, Denied::Denied(_)));
+    assert!(matches!(denied, NoAnswer::Denied(_)));
     assert_eq!(record.denials[0].wall, Wall::Address);
     assert!(other.seen().is_empty());
 }
@@ -68,7 +68,7 @@ async fn redirect_to_loopback() {
 async fn redirect_to_what_no_request_goes_to() {
     for to in ["file:///etc/passwd", "http://user@127.0.0.1/", "http://", "javascript:alert(1)"] {
         let (denied, record) = led_astray(to, &[], Names::default()).await;
-        assert!(matches!(denied, Denied::Transport(_)), "{to}: {denied:?}");
+        assert!(matches!(denied, NoAnswer::Transport(_)), "{to}: {denied:?}");
         assert_eq!(record.denials[0].wall, Wall::Request, "{to}");
     }
 }
@@ -80,7 +80,7 @@ async fn redirect_to_http() {
     let server = Server::start_tls(&authority, "127.0.0.1", move |_| redirect(302, &to)).await;
     let call = Setup::granting(&[server.reading(), plain.reading()]).trusting(&authority).call();
     let denied = call.get(&server.url()).await.unwrap_err();
-    assert!(matches!(&denied, Denied::Denied(why) if why.contains("from https to")), "{denied:?}");
+    assert!(matches!(&denied, NoAnswer::Denied(why) if why.contains("from https to")), "{denied:?}");
     assert_eq!(call.denial().0, Wall::Network);
     assert!(plain.seen().is_empty() && server.seen().len() == 1);
 }
@@ -95,7 +95,7 @@ async fn twenty_redirects_in_a_row() {
     let call = Setup::granting(&[server.reading()]).call();
     let denied = call.get(&format!("{}/0", server.url())).await.unwrap_err();
     assert!(
-        matches!(&denied, Denied::Transport(why) if why.contains("more than 10 redirects")),
+        matches!(&denied, NoAnswer::Transport(why) if why.contains("more than 10 redirects")),
         "{denied:?}"
     );
     let record = call.record();
@@ -157,7 +157,7 @@ async fn methods_and_bodies_are_kept_or_dropped_as_browsers_do() {
         assert_eq!(seen.line(), format!("{method} /b HTTP/1.1"), "{status}");
         assert_eq!(
             (seen.body.as_slice(), seen.header("content-type").is_some()),
-            (body.as_bytes(), body != "")
+            (body.as_bytes(), !body.is_empty())
         );
     }
     // A rule for reading does not let a POST be repeated elsewhere.
@@ -165,6 +165,6 @@ async fn methods_and_bodies_are_kept_or_dropped_as_browsers_do() {
     let to = other.url();
     let server = Server::start(move |_| redirect(307, &to)).await;
     let call = Setup::granting(&[server.anything(), other.reading()]).call();
-    assert!(matches!(call.gate.fetch(post(&server.url(), b"x")).await, Err(Denied::Denied(_))));
+    assert!(matches!(call.gate.fetch(post(&server.url(), b"x")).await, Err(NoAnswer::Denied(_))));
     assert!(other.seen().is_empty());
 }

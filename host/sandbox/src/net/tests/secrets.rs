@@ -51,7 +51,7 @@ async fn never_in_the_clear_to_a_name() {
         .secret("KEY", VALUE, "api.example.org", "x-key")
         .call();
     let denied = call.get("http://api.example.org/").await.unwrap_err();
-    assert!(matches!(&denied, Denied::Denied(why) if why.contains("only sent by https")), "{denied:?}");
+    assert!(matches!(&denied, NoAnswer::Denied(why) if why.contains("only sent by https")), "{denied:?}");
     assert_eq!(call.denial().0, Wall::Secret);
     assert!(call.asked.lock().unwrap().is_empty());
 }
@@ -61,7 +61,7 @@ async fn a_missing_one_is_named() {
     let server = Server::start(|_| ok("")).await;
     let call = Setup::granting(&[server.reading()]).using("KEY", "127.0.0.1", "x-key").call();
     let denied = call.get(&server.url()).await.unwrap_err();
-    assert!(matches!(&denied, Denied::Denied(why) if why.contains("the secret `KEY`")), "{denied:?}");
+    assert!(matches!(&denied, NoAnswer::Denied(why) if why.contains("the secret `KEY`")), "{denied:?}");
     assert_eq!(call.denial().0, Wall::Secret);
     assert!(server.seen().is_empty());
 }
@@ -145,7 +145,10 @@ async fn in_a_redirects_location() {
         let call = setup.secret("KEY", "s3cr3t/+valuex", "127.0.0.1", "x-other");
         let call = call.secret("TWO", VALUE, "127.0.0.1", "x-key").call();
         let denied = call.get(&server.url()).await.unwrap_err();
-        assert!(matches!(&denied, Denied::Denied(why) if why.contains("with a secret in it")), "{denied:?}");
+        assert!(
+            matches!(&denied, NoAnswer::Denied(why) if why.contains("with a secret in it")),
+            "{denied:?}"
+        );
         let record = call.record();
         assert!(!format!("{record:?} {denied:?}").contains(&value), "{record:?}");
         assert_eq!((record.denials[0].wall, other.seen().len()), (Wall::Secret, 0));
@@ -170,7 +173,10 @@ async fn in_a_body_that_cannot_be_searched() {
     let server = Server::start(|_| answer(200, &[("content-encoding", "gzip, gzip")], b"whatever")).await;
     let call = Setup::granting(&[server.reading()]).secret("KEY", VALUE, "127.0.0.1", "x-key").call();
     let denied = call.get(&server.url()).await.unwrap_err();
-    assert!(matches!(&denied, Denied::Transport(why) if why.contains("searched for secrets")), "{denied:?}");
+    assert!(
+        matches!(&denied, NoAnswer::Transport(why) if why.contains("searched for secrets")),
+        "{denied:?}"
+    );
 }
 
 #[tokio::test]
