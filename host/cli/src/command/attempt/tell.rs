@@ -58,7 +58,10 @@ fn identity(told: &Told<'_>) {
         row(&manifest.kind.to_string(), &format!("{} {}", manifest.name, manifest.version));
         row("", &manifest.description);
     }
-    row("made with", &portrait.made_with());
+    // Of bytes that are no WebAssembly, the step that finds it says so.
+    if portrait.producers.is_ok() {
+        row("made with", &portrait.made_with());
+    }
     if let Some(loaded) = told.loaded {
         row("imports", &by_package(&loaded.imports));
     }
