@@ -118,7 +118,10 @@ fn one_rule_can_be_let_through_once() {
     ] {
         assert!(out.contains(&what), "`{what}` is not in\n{out}");
     }
-    for bad in ["rw /tmp", "example.org", "*", "ro /there/is/none"] {
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink("/usr/share", &link).unwrap();
+    let link = format!("ro {}", link.display());
+    for bad in ["rw /tmp", "example.org", "*", "ro /there/is/none", &link] {
         let ran = place.run(&["try", &file, "--grant-once", bad]).expect(1);
         assert!(ran.errors()[0].contains("--grant-once"), "{}", ran.err);
     }

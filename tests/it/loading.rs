@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use checkrein_contract::limits::Limits;
 use checkrein_contract::problem::Fault;
+use checkrein_sandbox::attack::{Attack, Runner, corpus};
 use checkrein_sandbox::{Loaded, Options, Places, Sandbox, Source, Workers};
 use checkrein_tests::{Judge, binary};
 use tempfile::TempDir;
@@ -15,11 +17,16 @@ const COMPILE: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn sandbox() -> (Sandbox, TempDir) {
+    sandbox_for(COMPILE)
+}
+
+/// One whose workers may compile for so long.
+fn sandbox_for(compile_wall: Duration) -> (Sandbox, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let state = checkrein_store::State::open(folder.path()).unwrap();
     let places = Places { cache: folder.path().join("cache"), scratch: folder.path().join("scratch") };
     let workers = Some(Workers { program: binary().to_owned(), verify: false });
-    let options = Options { workers, compile_wall: COMPILE, ..Options::new(places) };
+    let options = Options { workers, compile_wall, ..Options::new(places) };
     (Sandbox::new(options, Arc::new(state.blobs())).unwrap(), folder)
 }
 
@@ -172,67 +179,147 @@ fn bomb(module: &str) -> Vec<u8> {
     Judge::with(format!("(core module $bomb {module})")).assemble()
 }
 
-/// What is no bomb on this machine may load; what is one is told as such.
-async fn assert_bounded(bytes: Vec<u8>) {
-    let (sandbox, _folder) = sandbox();
-    if let Err(faults) = load(&sandbox, bytes).await {
-        assert!(faults.iter().all(|fault| fault.stage == "compile"), "{faults:#?}");
-        let told = faults[0].found.contains("ran out")
-            || faults[0].found.contains("invalid")
-            || faults[0].expected.contains("at most");
-        assert!(told, "{faults:#?}");
+/// How a bomb ends, whatever the machine.
+#[derive(Clone, Copy)]
+enum Ends {
+    /// It is none: in all the time that there is, it loads.
+    Loads,
+    /// Its time runs out, where it has this much.
+    RunsOut(Duration),
+    /// It is handed to no compiler, and this says why.
+    Refused(&'static str),
+}
+
+/// What compiling a bomb may take in this process and, of the processor, in both.
+const MEMORY_KIB: u64 = 256 << 10;
+const TICKS: u64 = 20 * 100;
+
+/// Loads a bomb in a process of its own, where what it takes can be measured.
+async fn assert_ends(test: &str, bytes: impl FnOnce() -> Vec<u8>, ends: Ends) {
+    const ALONE: &str = "CHECKREIN_TEST_BOMB";
+    if std::env::var_os(ALONE).is_none() {
+        // Built here, so that the building is not measured there.
+        binary();
+        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
+        let out = alone.args(["--exact", &format!("loading::{test}")]).env(ALONE, "1").output().unwrap();
+        let said = String::from_utf8_lossy(&out.stdout);
+        assert!(out.status.success() && said.contains("1 passed"), "{said}");
+        return;
+    }
+    let wall = match ends {
+        Ends::RunsOut(wall) => wall,
+        Ends::Loads | Ends::Refused(_) => PATIENCE,
+    };
+    let (sandbox, _folder) = sandbox_for(wall);
+    let bytes = bytes();
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let (ticks, resident) = (ticks(), status("VmRSS:"));
+    let loaded = load(&sandbox, bytes).await;
+    let taken = status("VmHWM:").saturating_sub(resident);
+    assert!(taken < MEMORY_KIB, "{taken} KiB of memory at its peak");
+    let spent = self::ticks() - ticks;
+    match (loaded, ends) {
+        (Ok(_), Ends::Loads) => {}
+        (Err(faults), Ends::RunsOut(_)) => {
+            assert!(spent < TICKS, "{spent} hundredths of a second of the processor");
+            assert_eq!((faults.len(), faults[0].stage.as_str()), (1, "compile"), "{faults:#?}");
+            assert!(faults[0].found.contains("time ran out"), "{faults:#?}");
+        }
+        (Err(faults), Ends::Refused(words)) => {
+            assert!(spent < TICKS, "{spent} hundredths of a second of the processor");
+            assert_eq!((faults.len(), faults[0].stage.as_str()), (1, "compile"), "{faults:#?}");
+            assert!(faults[0].to_string().contains(words), "{faults:#?}");
+        }
+        (Ok(_), _) => panic!("it loaded"),
+        (Err(faults), Ends::Loads) => panic!("{faults:#?}"),
     }
     // The host goes on.
+    let (sandbox, _folder) = self::sandbox();
     load(&sandbox, Judge::default().assemble()).await.unwrap();
 }
 
+/// Hundredths of a second that this process and its children, as far as they ended, computed.
+fn ticks() -> u64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // The name may hold spaces; after it, the state is the third field and `utime` the fourteenth.
+    let (_, fields) = stat.rsplit_once(')').unwrap();
+    fields.split_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().unwrap()).sum()
+}
+
+/// A line of this process's status, in KiB.
+fn status(name: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// So short that nothing of a size is compiled in it, on whatever machine.
+const AT_ONCE: Duration = Duration::from_millis(20);
+
 #[tokio::test]
 async fn one_function_of_a_million_blocks() {
-    let bytes = bomb(&format!("(func {})", "block end ".repeat(1_000_000)));
-    assert_fault(bytes, "compile", "function 0 of core module 1").await;
+    let bytes = || bomb(&format!("(func {})", "block end ".repeat(1_000_000)));
+    let ends = Ends::Refused("function 0 of core module 1");
+    assert_ends("one_function_of_a_million_blocks", bytes, ends).await;
 }
 
 #[tokio::test]
 async fn one_function_of_200_thousand_blocks() {
-    assert_bounded(bomb(&format!("(func (local i32) {})", "local.get 0 if end ".repeat(200_000)))).await;
+    let bytes = || bomb(&format!("(func (local i32) {})", "local.get 0 if end ".repeat(200_000)));
+    assert_ends("one_function_of_200_thousand_blocks", bytes, Ends::RunsOut(AT_ONCE)).await;
 }
 
 #[tokio::test]
 async fn five_thousand_locals_in_loops() {
-    let mut text = format!("(func (param i32) (local {})", "i64 ".repeat(5_000));
-    for at in 1..5_000 {
-        write!(
-            text,
-            "(loop (local.set {at} (i64.add (local.get {}) (local.get {})))
+    let bytes = || {
+        let mut text = format!("(func (param i32) (local {})", "i64 ".repeat(5_000));
+        for at in 1..5_000 {
+            write!(
+                text,
+                "(loop (local.set {at} (i64.add (local.get {}) (local.get {})))
                (br_if 0 (i64.eqz (local.get {at}))) (br_if 0 (i64.eqz (local.get 2500))))",
-            at + 1,
-            5_001 - at
-        )
-        .unwrap();
-    }
-    text.push(')');
-    let (sandbox, _folder) = sandbox();
-    let faults = load(&sandbox, bomb(&text)).await.unwrap_err();
-    assert_eq!(faults[0].stage, "compile");
-    assert!(faults[0].found.contains("ran out"), "{faults:#?}");
-    load(&sandbox, Judge::default().assemble()).await.unwrap();
+                at + 1,
+                5_001 - at
+            )
+            .unwrap();
+        }
+        text.push(')');
+        bomb(&text)
+    };
+    assert_ends("five_thousand_locals_in_loops", bytes, Ends::RunsOut(COMPILE)).await;
 }
 
 #[tokio::test]
 async fn a_hundred_thousand_functions() {
-    assert_bounded(bomb(&"(func (param i32) (result i32) local.get 0 i32.const 3 i32.mul)".repeat(100_000)))
-        .await;
+    let bytes = || bomb(&"(func (param i32) (result i32) local.get 0 i32.const 3 i32.mul)".repeat(100_000));
+    assert_ends("a_hundred_thousand_functions", bytes, Ends::RunsOut(AT_ONCE)).await;
 }
 
 #[tokio::test]
 async fn deep_nesting() {
-    // As bytes: the text of it would nest as deep in the assembler.
+    // Not in brackets: the text of it would nest as deep in the assembler.
     let depth = 20_000;
-    assert_bounded(bomb(&format!("(func {} {})", "block ".repeat(depth), "end ".repeat(depth)))).await;
+    let bytes = || bomb(&format!("(func {} {})", "block ".repeat(depth), "end ".repeat(depth)));
+    assert_ends("deep_nesting", bytes, Ends::Loads).await;
 }
 
 #[tokio::test]
 async fn a_huge_br_table() {
     let targets = "0 ".repeat(60_000);
-    assert_bounded(bomb(&format!("(func (param i32) (block local.get 0 br_table {targets} 0))"))).await;
+    let bytes = || bomb(&format!("(func (param i32) (block local.get 0 br_table {targets} 0))"));
+    assert_ends("a_huge_br_table", bytes, Ends::Loads).await;
+}
+
+/// `doctor --attack` has them compiled as loading does: in a process that is ended.
+#[tokio::test]
+async fn bombs_of_the_corpus() {
+    let (sandbox, _folder) = sandbox();
+    let runner = Runner::start(&sandbox, &Limits::default()).await.unwrap();
+    let bombs: Vec<_> = corpus().into_iter().filter(Attack::needs_a_worker).collect();
+    assert!(!bombs.is_empty());
+    for bomb in &bombs {
+        // What is left behind cannot be told here, where other tests run at the same time.
+        let report = runner.run(bomb).await;
+        assert!(report.held, "{report:#?}");
+    }
 }

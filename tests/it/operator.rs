@@ -55,7 +55,7 @@ fn a_secret_that_is_not_there_stops_the_start_and_is_named() {
     let file = place.operator("[secrets.api]\nfile = \"key\"\n");
     told(&["a value for the secret `api`", "cannot be read"]);
     std::fs::write(file.with_file_name("key"), "hush\n").unwrap();
-    told(&["a value of 4 bytes, and the least is 6"]);
+    told(&["it has 4 bytes, and 6 are the fewest"]);
     std::fs::write(file.with_file_name("key"), format!("{VALUE}\n")).unwrap();
     // It starts now: the request itself is refused for its host, which no rule names.
     let ran = place.run(&CALL);

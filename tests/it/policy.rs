@@ -5,7 +5,8 @@ use std::net::TcpListener;
 
 use checkrein_tests::Place;
 
-const ASKS: &str = "[capabilities]\nnetwork = [\"GET,POST https://api.example/*\"]\nfiles = [\"ro /tmp\"]\n";
+const ASKS: &str =
+    "[capabilities]\nnetwork = [\"GET,POST https://api.example/*\"]\nfiles = [\"ro /usr/share\"]\n";
 
 fn place(grant: &str) -> Place {
     let place = Place::new();
@@ -23,7 +24,7 @@ fn show_tells_requested_granted_and_effective() {
     let line = |key: &str| out.lines().find(|line| line.trim_start().starts_with(key)).unwrap().to_owned();
     assert!(line("network").contains("GET,POST https://api.example/*"), "{out}");
     assert!(line("network").matches("POST https://api.example/v1/*").count() == 2, "{out}");
-    assert!(line("files").contains("ro /tmp") && line("files").trim_end().ends_with('-'), "{out}");
+    assert!(line("files").contains("ro /usr/share") && line("files").trim_end().ends_with('-'), "{out}");
     assert!(line("effects").contains("none") && line("effects").contains("irreversible"), "{out}");
     assert!(line("max-score").contains("40") && line("limits").contains("wall 60.0 s"), "{out}");
     let json = place.run(&["policy", "show", "asks", "--json"]).expect(0).json();
@@ -36,12 +37,12 @@ fn show_tells_requested_granted_and_effective() {
 #[test]
 fn a_grant_that_can_never_match_stops_the_start_with_the_likely_correction() {
     let place = place(
-        "[grant.asks]\nnetwork = [\"GET https://api.exmaple/*\"]\nfiles = [\"ro /tmp/there-is-none\"]\nclock = \"real\"\n",
+        "[grant.asks]\nnetwork = [\"GET https://api.exmaple/*\"]\nfiles = [\"ro /usr/share/there-is-none\"]\nclock = \"real\"\n",
     );
     let ran = place.run(&["call", "asks", "{}"]).expect(1);
     for what in [
         "its manifest asks for: network = [\"GET,POST https://api.example/*\"]",
-        "\"ro /tmp/there-is-none\", and there is none",
+        "\"ro /usr/share/there-is-none\", which is not there: make it",
         "its manifest asks for no real clock; remove it",
     ] {
         assert!(ran.errors().iter().any(|error| error.contains(what)), "`{what}` is not in\n{}", ran.err);
@@ -52,9 +53,76 @@ fn a_grant_that_can_never_match_stops_the_start_with_the_likely_correction() {
     assert_eq!(place.run(&["policy", "lint", "--json"]).expect(6).json()["holds"], false);
 }
 
+/// What the start and lint say of a skill that asks for a folder and is granted it.
+fn told_of(place: &Place, grant: &str, more: &[&str]) -> String {
+    place.asking("asks", 1, &format!("[capabilities]\nfiles = [\"{grant}\"]\n"));
+    let files = format!("[skills]\nload = [\"*.wasm\"]\n[grant.asks]\nfiles = [\"{grant}\"]\n");
+    place.write("checkrein.toml", &files);
+    let with = |args: &[&str]| place.run(&[args, more].concat());
+    let errors = with(&["call", "asks", "{}"]).expect(1).errors().join("\n");
+    let lint = with(&["policy", "lint"]).expect(6).out;
+    let told = lint.lines().find(|line| line.starts_with("FAIL")).unwrap().to_owned();
+    let why = told.split_once(", which ").unwrap().1;
+    assert!(errors.contains(why), "{errors}\n{told}");
+    told
+}
+
+#[test]
+fn a_grant_over_the_configuration_stops_the_start_wherever_the_state_is() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let state = elsewhere.path().join("state").display().to_string();
+    let place = Place::new();
+    let grant = format!("rw {}", place.path().display());
+    let told = told_of(&place, &grant, &["--state", &state]);
+    assert!(told.contains("checkrein.toml, which no component may write"), "{told}");
+}
+
+#[test]
+fn a_grant_over_a_component_or_the_state_stops_the_start() {
+    let place = Place::new();
+    let blobs = place.state().join("blobs");
+    std::fs::create_dir_all(&blobs).unwrap();
+    for access in ["ro", "rw"] {
+        let told = told_of(&place, &format!("{access} {}", blobs.display()), &[]);
+        assert!(told.contains("where the sandbox keeps its own files"), "{told}");
+    }
+    let other = tempfile::tempdir().unwrap();
+    let linked = place.asking("linked", 1, "");
+    std::fs::rename(&linked, other.path().join("linked.wasm")).unwrap();
+    std::os::unix::fs::symlink(other.path().join("linked.wasm"), &linked).unwrap();
+    let told = told_of(&place, &format!("rw {}", other.path().display()), &[]);
+    assert!(told.contains("linked.wasm, which no component may write"), "{told}");
+}
+
+#[test]
+fn a_grant_over_the_operators_file_or_a_secret_stops_the_start() {
+    let place = Place::new();
+    let own = place.operator("[secrets.api]\nfile = \"keys/api\"\n");
+    let keys = own.with_file_name("keys");
+    std::fs::create_dir(&keys).unwrap();
+    std::fs::write(keys.join("api"), "hush-hush-hush").unwrap();
+    for folder in [own.parent().unwrap(), &keys] {
+        for access in ["ro", "rw"] {
+            let told = told_of(&place, &format!("{access} {}", folder.display()), &[]);
+            assert!(told.contains("which no component may "), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_grant_of_a_link_stops_the_start() {
+    let place = Place::new();
+    let data = tempfile::tempdir().unwrap();
+    let link = place.path().join("link");
+    std::os::unix::fs::symlink(data.path(), &link).unwrap();
+    let told = told_of(&place, &format!("ro {}", link.display()), &[]);
+    assert!(told.contains("name the folder itself"), "{told}");
+}
+
 #[test]
 fn lint_tries_each_rule_at_what_it_must_and_must_not_allow() {
-    let place = place("[grant.asks]\nnetwork = [\"GET https://api.example/v1/*\"]\nfiles = [\"ro /tmp\"]\n");
+    let place =
+        place("[grant.asks]\nnetwork = [\"GET https://api.example/v1/*\"]\nfiles = [\"ro /usr/share\"]\n");
     let json = place.run(&["policy", "lint", "--json"]).expect(0).json();
     let rules = json["rules"].as_array().unwrap();
     assert_eq!(rules.len(), 2);
@@ -127,7 +195,7 @@ fn a_limit_that_fired_is_explained_with_a_higher_one() {
 #[test]
 fn a_read_only_task_drops_what_could_change_something() {
     let place =
-        place("[grant.asks]\nnetwork = [\"GET,POST https://api.example/*\"]\nfiles = [\"ro /tmp\"]\n");
+        place("[grant.asks]\nnetwork = [\"GET,POST https://api.example/*\"]\nfiles = [\"ro /usr/share\"]\n");
     let task = "schema = \"checkrein/task@1\"\nname = \"a\"\ngoal = \"g\"\nmode = \"MODE\"\n[[stage]]\nid = \"s\"\n[[stage.subgoal]]\nid = \"a\"\ngoal = \"g\"\nskill = \"asks\"\nlevel = \"self-checked\"\n";
     for (mode, network, effects) in [
         ("read-only", "GET https://api.example/*", "none"),

@@ -256,6 +256,8 @@ async fn a_request_of_a_verification_passes_the_hosts_gate() {
     let ran = bench.sandbox.verify(setting, submission(&format!("n{url}"))).await;
     assert_accepted(&ran);
     assert!(ran.record.fetched(&url), "{:?}", ran.record);
+    // It is the host that counts them.
+    assert_eq!((ran.used.http_calls, ran.used.http_in_bytes), (1, 2));
     server.join().unwrap();
 }
 
@@ -290,18 +292,9 @@ async fn a_worker_that_is_killed_in_the_middle_is_unavailable_and_the_next_works
     // One that dies while it waits is not noticed by anyone.
     let waiting = bench.worker().await;
     signal("KILL", waiting);
-    while is_running(waiting) {
-        tokio::task::yield_now().await;
-    }
+    // It is reaped although nobody asks anything.
+    gone(waiting).await;
     assert_accepted(&bench.ask("-").await);
-}
-
-/// Whether it is neither gone nor waiting to be reaped. The first of its threads can be over before
-/// the others are.
-fn is_running(process: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
-    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    threads > 1 || (!status.is_empty() && !status.contains("State:\tZ"))
 }
 
 #[tokio::test]
@@ -316,7 +309,7 @@ async fn a_worker_that_hangs_is_killed() {
     signal("STOP", process);
     let ran = bench.sandbox.verify(setting, submission("-")).await;
     assert_unavailable(&ran, "did not answer within 5050 ms");
-    assert!(!exists(process));
+    gone(process).await;
     assert_accepted(&bench.ask("-").await);
 }
 
@@ -338,6 +331,112 @@ async fn a_worker_that_answers_nonsense_is_killed() {
     }
     let bench = Bench::with(Path::new("/nothing/here")).await;
     assert_unavailable(&bench.ask("-").await, "cannot be started");
+}
+
+/// Words of a shell that send a frame without a raw part.
+fn frame(message: &Value) -> String {
+    let json = message.to_string();
+    let [a, b, c, d] = u32::try_from(json.len()).unwrap().to_le_bytes();
+    let head = format!("\\{a:03o}\\{b:03o}\\{c:03o}\\{d:03o}\\000\\000\\000\\000");
+    assert!(!json.contains(['\'', '%', '\\']), "{json}");
+    format!("printf '{head}{json}'")
+}
+
+fn hardening() -> Value {
+    json!({
+        "landlock": null, "no_tcp": false, "reads": [], "no_new_privileges": true, "not_dumpable": true,
+        "ends_with_host": true, "closed": 0, "variables": 0, "limits": {}
+    })
+}
+
+#[tokio::test]
+async fn a_worker_of_another_build_is_given_no_code() {
+    let ready = json!({ "ready": { "build": "0.0.0-other", "hardening": hardening() } });
+    let folder = tempfile::tempdir().unwrap();
+    // What it is given is kept where it can be looked at.
+    let given = folder.path().join("given");
+    let text = format!("{}; exec cat >{}", frame(&ready), given.display());
+    let program = script(&folder, &text);
+    let bench = Bench::with(&program).await;
+    let ran = bench.ask("-").await;
+    assert_unavailable(&ran, "the verify worker is of another build");
+    assert_unavailable(&ran, "found 0.0.0-other");
+    assert!(bench.sandbox.waiting_workers().is_empty());
+    assert_eq!(std::fs::read(&given).unwrap_or_default(), b"");
+    // The one that compiles is given no component.
+    let other = tempfile::tempdir().unwrap();
+    let source = Source::Bytes { name: "judge.wasm".into(), bytes: Judge::default().assemble() };
+    let faults = sandbox(&other, Some(program.as_path()), false).load(source).await.unwrap_err();
+    assert_eq!(faults[0].stage, "compile");
+    assert!(faults[0].to_string().contains("the compile worker is of another build"), "{faults:#?}");
+    assert_eq!(std::fs::read(&given).unwrap_or_default(), b"");
+}
+
+/// The build of this program's workers, as one of them says it.
+fn build() -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = Command::new(binary())
+        .args(["worker", "verify"])
+        .arg(folder.path())
+        .env_clear()
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap();
+    let length = u32::from_le_bytes(worker.stdout[..4].try_into().unwrap()) as usize;
+    let ready: Value = serde_json::from_slice(&worker.stdout[8..8 + length]).unwrap();
+    ready["ready"]["build"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn what_is_left_of_an_earlier_question_is_no_part_of_the_next() {
+    let ready = frame(&json!({ "ready": { "build": build(), "hardening": hardening() } }));
+    let used = json!({ "fuel": 0, "cpu_ms": 0, "wall_ms": 0, "memory_bytes": 0, "host_calls": 0 });
+    let judged = |question: u64| {
+        let end = json!({ "fault": format!("answer {question}") });
+        let judged = json!({ "end": end, "used": used, "log": "", "record": {} });
+        frame(&json!({ "judged": { "question": question, "judged": judged } }))
+    };
+    let fetch = json!({
+        "fetch": { "method": "GET", "url": "https://a.test/", "headers": [], "timeout_ms": null, "follow": false }
+    });
+    let wants =
+        |question: u64| frame(&json!({ "wants": { "question": question, "number": 0, "want": fetch } }));
+    let loaded = frame(&json!("loaded"));
+    let begin = format!("{ready}; {loaded}; {}", judged(1));
+    for (text, refused) in [
+        // A task that outlived its call: what it wants is nobody's.
+        (format!("{begin}; {}; {}; exec cat >/dev/null", wants(1), judged(2)), None),
+        // A second answer to the same question is none to the next.
+        (format!("{begin}; {}; exec cat >/dev/null", judged(1)), Some("something of question 1, where 2")),
+        (format!("{begin}; {}; exec cat >/dev/null", wants(3)), Some("something of question 3, where 2")),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let bench = Bench::with(&script(&folder, &text)).await;
+        assert_unavailable(&bench.ask("-").await, "answer 1");
+        let ran = bench.ask("-").await;
+        assert_unavailable(&ran, refused.unwrap_or("answer 2"));
+        assert!(ran.record.denials.is_empty() && ran.record.exchanges.is_empty(), "{:?}", ran.record);
+        assert_eq!(bench.sandbox.waiting_workers().is_empty(), refused.is_some());
+    }
+}
+
+#[test]
+fn a_worker_is_told_that_its_processor_time_ran_out_before_it_is_killed() {
+    let mut worker = Command::new(binary())
+        .args(["worker", "compile", "7"])
+        .env_clear()
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It has put its walls up when it says so.
+    worker.stdout.as_mut().unwrap().read_exact(&mut [0; 8]).unwrap();
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", worker.id())).unwrap();
+    worker.kill().unwrap();
+    worker.wait().unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max cpu time")).unwrap();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(words[3..5], ["7", "12"], "{line}");
 }
 
 #[tokio::test]

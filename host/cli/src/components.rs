@@ -11,7 +11,7 @@ use checkrein_contract::manifest::{Kind, Manifest};
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_contract::section;
 use checkrein_contract::task::Mode;
-use checkrein_sandbox::{Loaded, Sandbox};
+use checkrein_sandbox::{Loaded, Protected, Sandbox};
 
 use crate::config::{Config, Grant};
 use crate::error::{CliError, fault};
@@ -54,7 +54,7 @@ impl Components {
             components.files.push((path.clone(), loaded.clone()));
         }
         let manifests: Vec<&Manifest> = files.iter().map(|(_, loaded)| &loaded.manifest).collect();
-        let mut faults = grant_faults(config, &manifests);
+        let mut faults = grant_faults(config, &manifests, &standing.protected);
         components.bindings = bind(&file, config, &components, &mut faults);
         if faults.is_empty() { Ok(components) } else { Err(CliError::Input(Faults(faults))) }
     }
@@ -194,7 +194,7 @@ fn check_schemas(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
             "schema",
             expected,
             &found,
-            "state it in skill.toml as [args]",
+            "state one in skill.toml as [args], with a bounded cost for each value",
         ))
     });
     let faults: Vec<Fault> = faults.collect();
@@ -218,12 +218,13 @@ fn card(standing: &Standing, loaded: &Loaded, mode: Mode) -> ComponentCard {
     }
 }
 
-/// Everything that the grants say and that can never match these components.
-pub fn grant_faults(config: &Config, manifests: &[&Manifest]) -> Vec<Fault> {
+/// Everything that the grants say and that can never match these components, or that no call is
+/// given.
+pub fn grant_faults(config: &Config, manifests: &[&Manifest], protected: &[Protected]) -> Vec<Fault> {
     let file = config.place();
     let known: Vec<&str> = manifests.iter().map(|manifest| manifest.name.as_str()).collect();
     let of = |(name, grant): (&String, &Grant)| match manifests.iter().find(|one| one.name == *name) {
-        Some(manifest) => grants::faults(&file, grant, manifest),
+        Some(manifest) => grants::faults(&file, grant, manifest, protected),
         None => vec![unknown(&file, &format!("grant.{name}"), "component", name, &known)],
     };
     config.grants.iter().flat_map(of).collect()

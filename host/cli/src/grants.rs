@@ -1,8 +1,6 @@
 //! What a component asks for, what it is granted, and what it therefore gets. A grant that can
 //! never match is a fault with the likely correction; a request that is not granted is none.
 
-use std::path::Path;
-
 use checkrein_contract::grant::{Clock, Folder, Granted, SecretHeader, SecretUse};
 use checkrein_contract::id::covers;
 use checkrein_contract::limits::{LimitKey, Limits};
@@ -10,6 +8,7 @@ use checkrein_contract::manifest::{Effects, Manifest};
 use checkrein_contract::network::Rule;
 use checkrein_contract::problem::Fault;
 use checkrein_contract::task::Mode;
+use checkrein_sandbox::{Protected, check_folder};
 
 use crate::config::{Config, Grant};
 use crate::error::fault;
@@ -76,13 +75,14 @@ fn limits(config: &Config, operator: &Operator, grant: &Grant, manifest: &Manife
     limits
 }
 
-/// What of a grant can never match this manifest.
-pub fn faults(file: &str, grant: &Grant, manifest: &Manifest) -> Vec<Fault> {
+/// What of a grant can never match this manifest, and the folders of it that no call is given.
+pub fn faults(file: &str, grant: &Grant, manifest: &Manifest, protected: &[Protected]) -> Vec<Fault> {
     let check = Check { file, manifest };
     let mut faults: Vec<Fault> = Vec::new();
     faults.extend(grant.reach.network.iter().filter_map(|rule| check.rule(rule)));
     faults.extend(grant.reach.files.iter().filter_map(|folder| check.folder(folder)));
     let reach = manifest.capabilities.and(&grant.reach);
+    faults.extend(reach.files.iter().filter_map(|folder| check.given(folder, protected)));
     faults.extend(grant.reach.secrets.iter().filter_map(|secret| check.secret(secret, &reach)));
     faults.extend(check.clock(grant));
     faults.extend(check.effects(grant, &reach));
@@ -113,21 +113,18 @@ impl Check<'_> {
 
     fn folder(&self, folder: &Folder) -> Option<Fault> {
         let asked = &self.manifest.capabilities.files;
-        if !asked.iter().any(|own| own.and(folder).is_some()) {
-            let mend = asks("files", asked);
-            let expected = "a folder that meets one of its manifest's";
-            return Some(self.fault("files", expected, &format!("\"{folder}\""), &mend));
+        if asked.iter().any(|own| own.and(folder).is_some()) {
+            return None;
         }
-        if !Path::new(&folder.path).is_dir() {
-            let found = format!("\"{folder}\", and there is none");
-            return Some(self.fault(
-                "files",
-                "a folder of this machine",
-                &found,
-                "make it, or mend the path",
-            ));
-        }
-        None
+        let expected = "a folder that meets one of its manifest's";
+        Some(self.fault("files", expected, &format!("\"{folder}\""), &asks("files", asked)))
+    }
+
+    /// A folder that it gets is held against this machine by the very check that each call makes.
+    fn given(&self, folder: &Folder, protected: &[Protected]) -> Option<Fault> {
+        let why = check_folder(folder, protected).err()?;
+        let expected = "a folder of this machine, apart from what is the operator's";
+        Some(self.fault("files", expected, &format!("\"{folder}\", which {why}"), ""))
     }
 
     fn secret(&self, secret: &SecretUse, reach: &Granted) -> Option<Fault> {
@@ -269,12 +266,12 @@ mod tests {
              effects = \"idempotent\"\nsecrets = [{ name = \"k\", host = \"a.example\", header = \"authorization\" }, \
              { name = \"k\", host = \"a.example\", header = \"x-key\" }]",
         );
-        let told = Faults(faults("checkrein.toml", &given, &asks)).to_string();
+        let told = Faults(faults("checkrein.toml", &given, &asks, &[])).to_string();
         for what in [
             "found \"GET https://b.example/*\"; its manifest asks for: network = [\"GET https://a.example/v1/*\"]",
             "found \"POST https://a.example/v1/*\"",
             "found \"ro /var/lib\"; its manifest asks for: files = [\"ro /tmp\"]",
-            "found \"ro /tmp/there-is-no-such-folder\", and there is none",
+            "found \"ro /tmp/there-is-no-such-folder\", which is not there: make it",
             "its manifest asks for: secrets = [{ name = \"k\", host = \"a.example\", header = \"x-key\" }]",
             "expected a network rule for a.example, where it is set",
             "its manifest asks for no real clock",
@@ -283,7 +280,62 @@ mod tests {
             assert!(told.contains(what), "`{what}` is not in\n{told}");
         }
         assert_eq!(told.lines().count(), 8, "{told}");
-        assert!(faults("", &Grant::default(), &asks).is_empty());
+        assert!(faults("", &Grant::default(), &asks, &[]).is_empty());
+    }
+
+    /// What is told of a grant of this folder, with everything in `project` that is protected.
+    fn told_of(access: &str, folder: &std::path::Path, protected: &[Protected]) -> String {
+        let files = format!("files = [\"{access} {}\"]", folder.display());
+        Faults(faults("checkrein.toml", &grant(&files), &manifest("none", &files), protected)).to_string()
+    }
+
+    #[test]
+    fn a_grant_of_a_link_is_told_before_a_call_runs() {
+        let project = tempfile::tempdir().unwrap();
+        let folder = project.path().join("data");
+        std::fs::create_dir(&folder).unwrap();
+        let link = project.path().join("link");
+        std::os::unix::fs::symlink(&folder, &link).unwrap();
+        assert_eq!(told_of("rw", &folder, &[]), "");
+        let told = told_of("rw", &link, &[]);
+        assert!(told.contains("which is no folder, or a link: name the folder itself"), "{told}");
+    }
+
+    #[test]
+    fn a_grant_that_holds_what_is_the_operators_is_told() {
+        let place = tempfile::tempdir().unwrap();
+        let (project, own) = (place.path().join("project"), place.path().join("own"));
+        let state = place.path().join("state");
+        for folder in [&project.join("data"), &own, &state.join("blobs")] {
+            std::fs::create_dir_all(folder).unwrap();
+        }
+        std::fs::write(project.join("checkrein.toml"), "").unwrap();
+        std::fs::write(own.join("key"), "hush-hush").unwrap();
+        std::os::unix::fs::symlink(own.join("key"), project.join("data/key")).unwrap();
+        let protected = [
+            Protected::Unwritten(project.join("checkrein.toml")),
+            Protected::Unread(own.join("key")),
+            Protected::Folder(state.clone()),
+        ];
+        let told = |access: &str, folder: &std::path::Path| told_of(access, folder, &protected);
+        assert!(told("rw", &project).contains("checkrein.toml, which no component may write"));
+        assert_eq!(told("ro", &project), "");
+        assert_eq!(told("rw", &project.join("data")), "");
+        for access in ["ro", "rw"] {
+            assert!(told(access, &own).contains("key, which no component may read"));
+            for folder in [&state, &state.join("blobs"), place.path()] {
+                assert!(!told(access, folder).is_empty(), "{access} {}", folder.display());
+            }
+        }
+        // Whoever can put another link in the place of this one says where it leads.
+        let through = [Protected::Unwritten(project.join("data/key"))];
+        for folder in [&project.join("data"), &own] {
+            assert!(told_of("rw", folder, &through).contains("which no component may write"));
+        }
+        // What is not there yet could be made.
+        let absent = [Protected::Unwritten(own.join("checkrein/operator.toml"))];
+        assert!(told_of("rw", &own, &absent).contains("which no component may write"));
+        assert_eq!(told_of("rw", &project, &absent), "");
     }
 
     #[test]

@@ -55,9 +55,12 @@ impl Needs {
     /// Adds a limit that ended a call. How much the call would have needed is not known: twice as
     /// much is the next thing to try.
     pub fn add_limit(&mut self, hit: &LimitHit) {
-        match LimitKey::parse(&hit.limit).filter(|key| !key.is_fixed() && !key.is_most()) {
+        let can_rise = |key: &LimitKey| {
+            !key.is_fixed() && !key.is_most() && key.most().is_none_or(|most| hit.allowed < most)
+        };
+        match LimitKey::parse(&hit.limit).filter(can_rise) {
             Some(key) => {
-                let more = hit.allowed.saturating_mul(2).max(hit.used);
+                let more = hit.allowed.saturating_mul(2).max(hit.used).min(key.most().unwrap_or(u64::MAX));
                 let most = self.limits.entry(key).or_insert(more);
                 *most = more.max(*most);
             }

@@ -5,13 +5,15 @@
 //! only refer to secrets by name.
 
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use checkrein_contract::document::{Document, Section};
 use checkrein_contract::id::is_segment;
 use checkrein_contract::limits::{LimitKey, Limits};
 use checkrein_contract::problem::{Fault, Faults};
+use checkrein_sandbox::{SECRET_MAX, check_secret};
 use serde_json::Value;
 
 use crate::config::{read_changed_limits, read_text};
@@ -19,10 +21,6 @@ use crate::error::{CliError, fault};
 
 /// The `schema` that the file may state.
 const SCHEMA: &str = "checkrein/operator@1";
-/// Bytes of the shortest value of a secret: a shorter one would be scrubbed from everywhere.
-pub const SECRET_MIN: usize = 6;
-/// Bytes of the longest.
-const SECRET_MAX: usize = 16 << 10;
 
 /// Where the value of a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,13 +71,9 @@ fn read_secret(path: &Path) -> Result<String, String> {
 }
 
 fn check_value(value: &str) -> Result<(), String> {
-    if value.len() < SECRET_MIN {
-        let least = format!("the least is {SECRET_MIN}, for a shorter one cannot be told from other text");
-        return Err(format!("gives a value of {} bytes, and {least}", value.len()));
-    }
-    if value.len() > SECRET_MAX {
-        return Err(format!("gives a value of {} bytes, and the most is {SECRET_MAX}", value.len()));
-    }
+    check_secret(value).map_err(|fault| format!("gives a value that cannot be kept secret: {fault}"))?;
+    // A header may hold other bytes, and spaces around it would be cut off: what is sent would not be
+    // what is searched for.
     if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) || value.trim() != value {
         return Err("gives a value that no header can carry: it has other characters than printable ASCII, or spaces around it".to_owned());
     }
@@ -173,7 +167,7 @@ impl Operator {
     /// What the ceiling of a limit is called in messages.
     pub fn ceiling_of(&self, key: LimitKey) -> String {
         let value = key.show(self.ceiling.get(key));
-        if key.is_most() {
+        if key.most() == Some(self.ceiling.get(key)) {
             return format!("{value}, for which the engine is laid out");
         }
         format!("{value}, the ceiling of {}", self.describe())
@@ -219,21 +213,48 @@ fn check_apart(file: &Path, project: &Path) -> Result<(), CliError> {
     Err(one_fault(&file, "a file of the operator's own, outside of the project", &found, mend))
 }
 
-/// Nobody else may be able to write the file, or put another in its place.
+/// Nobody else may be able to write the file, or put another in its place: on the way to it, as it
+/// is named and as it is once links are followed, all belongs to this user or to root.
 fn check_mode(file: &Path) -> Result<(), CliError> {
-    let real = file.canonicalize().map_err(|error| CliError::unreadable(file, &error))?;
-    let folder = real.parent().unwrap_or(Path::new("/"));
-    for (path, sticky_helps) in [(real.as_path(), false), (folder, true)] {
-        let metadata = std::fs::metadata(path).map_err(|error| CliError::unreadable(path, &error))?;
-        let mode = metadata.permissions().mode();
-        let sticky = sticky_helps && mode & 0o1000 != 0;
-        if mode & 0o022 != 0 && !sticky {
-            let found = format!("{} can be written by others (mode {:o})", path.display(), mode & 0o7777);
-            let mend = format!("chmod go-w {}", path.display());
+    let unreadable = |path: &Path| {
+        let path = path.to_owned();
+        move |error: std::io::Error| CliError::unreadable(&path, &error)
+    };
+    let written = std::path::absolute(file).map_err(unreadable(file))?;
+    let real = file.canonicalize().map_err(unreadable(file))?;
+    let user = rustix::process::geteuid().as_raw();
+    for path in real.ancestors().chain(written.ancestors()) {
+        // A link is looked at itself, and then what it leads to.
+        for metadata in [std::fs::metadata(path), std::fs::symlink_metadata(path)] {
+            let metadata = metadata.map_err(unreadable(path))?;
+            let Some((why, mend)) = in_other_hands(&metadata, user) else { continue };
+            let found = format!("{} {why}", path.display());
+            let mend = format!("{mend} {}", path.display());
             return Err(one_fault(file, "a file that the operator alone can write", &found, &mend));
         }
     }
     Ok(())
+}
+
+/// Why what this is about can be changed by others than this user and root, and what would mend it.
+fn in_other_hands(metadata: &Metadata, user: u32) -> Option<(String, &'static str)> {
+    changed_by_others(metadata.uid(), metadata.mode(), metadata.is_dir(), metadata.is_symlink(), user)
+}
+
+fn changed_by_others(
+    owner: u32,
+    mode: u32,
+    is_folder: bool,
+    is_link: bool,
+    user: u32,
+) -> Option<(String, &'static str)> {
+    if owner != user && owner != 0 {
+        return Some((format!("belongs to another user (number {owner})"), "chown root"));
+    }
+    // In a sticky folder only the owner of a file puts another in its place. A link has no mode.
+    let sticky = is_folder && mode & 0o1000 != 0;
+    let open = mode & 0o022 != 0 && !sticky && !is_link;
+    open.then(|| (format!("can be written by others (mode {:o})", mode & 0o7777), "chmod go-w"))
 }
 
 fn one_fault(file: &Path, expected: &str, found: &str, mend: &str) -> CliError {
@@ -275,14 +296,12 @@ fn read_source(section: Section<'_>, folder: &Path) -> Option<Source> {
 }
 
 fn read_ceiling(section: Section<'_>, mut ceiling: Limits) -> Limits {
-    let laid_out = |key: &&LimitKey| key.is_most();
-    let most: Vec<LimitKey> = LimitKey::ALL.iter().filter(laid_out).copied().collect();
-    for key in most {
+    for key in LimitKey::ALL.iter().copied().filter(|key| !key.is_fixed()) {
+        let Some(most) = key.most() else { continue };
         let raised = section.parsed(key.as_str(), key.expected(), |text| key.parse_value(text));
-        if let Some(value) = raised.filter(|value| *value > key.default_value()) {
-            let expected =
-                format!("at most {}, for which the engine is laid out", key.show(key.default_value()));
-            section.fault(key.as_str(), &expected, &key.show(value), "");
+        if let Some(value) = raised.filter(|value| *value > most) {
+            let expected = format!("at most {}, for which the engine is laid out", key.show(most));
+            section.fault(key.as_str(), &expected, &key.show(value), "state that, or less");
         }
     }
     for (key, value) in read_changed_limits(section).0 {
@@ -293,6 +312,8 @@ fn read_ceiling(section: Section<'_>, mut ceiling: Limits) -> Limits {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn read(text: &str) -> Result<Operator, String> {
@@ -363,6 +384,68 @@ mod tests {
         assert!(Operator::find(Some(&file), None).is_err());
         mode(folder.path(), 0o700);
         assert!(Operator::find(Some(&file), None).is_ok());
+    }
+
+    #[test]
+    fn a_folder_further_up_that_others_can_write_is_refused() {
+        let top = tempfile::tempdir().unwrap();
+        let middle = top.path().join("middle");
+        let file = middle.join("own/operator.toml");
+        std::fs::create_dir_all(middle.join("own")).unwrap();
+        std::fs::write(&file, "").unwrap();
+        let mode = |path: &Path, mode| {
+            std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+        };
+        mode(&file, 0o600);
+        mode(&middle.join("own"), 0o700);
+        // The file and its folder are in order, and both could be replaced.
+        mode(&middle, 0o777);
+        let told = Operator::find(Some(&file), None).unwrap_err().to_string();
+        assert!(told.contains("middle can be written by others (mode 777)"), "{told}");
+        // So could a link on the way to it.
+        let real = top.path().join("real");
+        std::fs::create_dir(&real).unwrap();
+        mode(&real, 0o700);
+        std::fs::write(real.join("operator.toml"), "").unwrap();
+        mode(&real.join("operator.toml"), 0o600);
+        std::os::unix::fs::symlink(&real, middle.join("link")).unwrap();
+        let told = Operator::find(Some(&middle.join("link/operator.toml")), None).unwrap_err().to_string();
+        assert!(told.contains("middle can be written by others"), "{told}");
+        mode(&middle, 0o755);
+        assert!(Operator::find(Some(&middle.join("link/operator.toml")), None).is_ok());
+        assert!(Operator::find(Some(&file), None).is_ok());
+    }
+
+    #[test]
+    fn what_belongs_to_another_user_is_in_other_hands() {
+        let told = |owner, mode, is_folder| changed_by_others(owner, mode, is_folder, false, 1000);
+        for owner in [0, 1000] {
+            assert_eq!(told(owner, 0o644, false), None);
+            assert_eq!(told(owner, 0o1777, true), None);
+            assert!(told(owner, 0o775, true).is_some() && told(owner, 0o1666, false).is_some());
+        }
+        let (why, _) = told(1001, 0o600, false).unwrap();
+        assert!(why.contains("belongs to another user (number 1001)"), "{why}");
+        assert!(told(1001, 0o1777, true).is_some());
+        assert!(changed_by_others(1001, 0o777, false, true, 1000).is_some());
+        assert_eq!(changed_by_others(1000, 0o777, false, true, 1000), None);
+    }
+
+    #[test]
+    fn a_ceiling_of_tables_is_held_to_what_the_engine_is_laid_out_for() {
+        let told = read("[ceiling]\ntable-elements = 1000000\n").unwrap_err();
+        assert!(told.contains("for which the engine is laid out"), "{told}");
+        let operator = read("[ceiling]\ntable-elements = 100000\n").unwrap();
+        assert_eq!(operator.ceiling.get(LimitKey::TableElements), 100_000);
+    }
+
+    #[test]
+    fn the_bounds_of_a_secret_are_the_sandboxs() {
+        let longest = "x".repeat(SECRET_MAX);
+        assert_eq!((check_value(&longest), check_value("sixsix")), (Ok(()), Ok(())));
+        for value in [format!("{longest}x"), "five5".to_owned()] {
+            assert!(check_secret(&value).is_err() && check_value(&value).is_err());
+        }
     }
 
     #[test]

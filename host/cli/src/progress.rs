@@ -161,7 +161,7 @@ fn of_call<'s>(event: &Event, state: &'s State) -> Option<(&'s SubgoalId, String
             let facts = words::many(facts.len(), "fact");
             (call, format!("accepted: {facts}, {}", words::many(artifacts.len(), "file")))
         }
-        Event::RemedyGiven { call, diagnosis, remedy } => {
+        Event::RemedyGiven { call, diagnosis, remedy, .. } => {
             let advice =
                 remedy.as_ref().map_or_else(String::new, |remedy| format!("; {}", words::remedy(remedy)));
             (call, format!("diagnosis: {diagnosis}{advice}"))
@@ -171,16 +171,29 @@ fn of_call<'s>(event: &Event, state: &'s State) -> Option<(&'s SubgoalId, String
     Some((&state.calls.get(call)?.subgoal, text))
 }
 
-/// A line for each thing that a call or its judge was refused.
+/// A line for each thing that a trigger, a call, its judge or its recovery was refused.
 fn refusals(event: &Event, state: &State, width: usize) -> Vec<String> {
-    let (call, record, who) = match event {
-        Event::CallEnded { call, record, .. } => (call, record, String::new()),
-        Event::VerdictGiven { call, record, judge, .. } => (call, record, format!("{}: ", judge.name())),
+    let subgoal_of = |call: &CallId| state.calls.get(call).map(|call| &call.subgoal);
+    let (subgoal, records) = match event {
+        Event::CallEnded { call, record, .. } => (subgoal_of(call), vec![(String::new(), record)]),
+        Event::VerdictGiven { call, record, judge, .. } => {
+            (subgoal_of(call), vec![(format!("{}: ", judge.name()), record)])
+        }
+        Event::RemedyGiven { call, record, .. } => {
+            (subgoal_of(call), vec![("its recovery: ".to_owned(), record)])
+        }
+        Event::SkillsAssessed { subgoal, assessed } => {
+            let each = assessed.iter().map(|one| (format!("the trigger of {}: ", one.skill), &one.record));
+            (Some(subgoal), each.collect())
+        }
         _ => return Vec::new(),
     };
-    let Some(subgoal) = state.calls.get(call).map(|call| &call.subgoal) else { return Vec::new() };
-    let text = |denial: String| format!("  {:<14} refused, {who}{denial}", subgoal.as_str());
-    words::denials(record).into_iter().map(|denial| one_line(&text(denial), width)).collect()
+    let Some(subgoal) = subgoal else { return Vec::new() };
+    let lines = records.into_iter().flat_map(|(who, record)| {
+        let text = move |denial: String| format!("  {:<14} refused, {who}{denial}", subgoal.as_str());
+        words::denials(record).into_iter().map(text)
+    });
+    lines.map(|text| one_line(&text, width)).collect()
 }
 
 fn judged(judgement: &Judgement) -> Option<String> {

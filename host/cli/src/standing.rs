@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use checkrein_contract::limits::{LimitChanges, LimitKey};
 use checkrein_contract::problem::{Fault, Faults};
-use checkrein_sandbox::Secrets;
+use checkrein_sandbox::{Protected, Secrets};
 
 use crate::args::Global;
-use crate::config::{Config, project_folder};
+use crate::config::{Config, project_folder, state_folder};
 use crate::error::{CliError, both, fault};
-use crate::operator::Operator;
+use crate::operator::{Operator, Source};
 
 /// What stands before anything runs.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Standing {
     pub operator: Operator,
     /// The values of the secrets that the grants name.
     pub secrets: Secrets,
+    /// What no granted folder may reach.
+    pub protected: Vec<Protected>,
 }
 
 impl Standing {
@@ -34,7 +36,8 @@ impl Standing {
         let mut faults = above_ceiling(&config, &operator);
         let secrets = resolve(&config, &operator, &mut faults);
         if faults.is_empty() {
-            Ok(Standing { config, operator, secrets })
+            let protected = protected(global, &config, &operator)?;
+            Ok(Standing { config, operator, secrets, protected })
         } else {
             Err(CliError::Input(Faults(faults)))
         }
@@ -61,6 +64,49 @@ pub fn operator(global: &Global) -> Result<Operator, CliError> {
     Operator::find(global.operator.as_deref(), folder_of(global)?.as_deref())
 }
 
+/// What no granted folder may reach, whatever the grant says: the state, what says who gets what,
+/// and what runs.
+///
+/// # Errors
+///
+/// If there is no current folder.
+pub fn protected(global: &Global, config: &Config, operator: &Operator) -> Result<Vec<Protected>, CliError> {
+    let mut all = of_operator(operator);
+    all.push(Protected::Folder(state_folder(global)?));
+    all.extend(config.file.clone().map(Protected::Unwritten));
+    // Who replaces a component gets what is granted to it.
+    let folder = config.folder()?;
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for pattern in &config.load {
+        // A pattern that is none is told where components are loaded.
+        let Ok(found) = glob::glob(&folder.join(pattern).to_string_lossy()) else { continue };
+        for file in found.filter_map(Result::ok) {
+            // All files of a folder are on the same way, but for links.
+            let above = file.parent().map(Path::to_owned).unwrap_or_default();
+            if file.is_symlink() || !seen.contains(&above) {
+                seen.push(above);
+                all.push(Protected::Unwritten(file));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Of that, what holds without any configuration: the operator's file, the files of secrets, and
+/// this program, which is started anew for each worker.
+pub fn of_operator(operator: &Operator) -> Vec<Protected> {
+    let mut all = Vec::new();
+    // Where there is no file yet, whoever writes the folder could make one.
+    all.extend(operator.place.clone().map(Protected::Unwritten));
+    all.extend(operator.file.clone().map(Protected::Unread));
+    all.extend(operator.secrets.values().filter_map(|source| match source {
+        Source::File(path) => Some(Protected::Unread(path.clone())),
+        Source::Env(_) => None,
+    }));
+    all.extend(std::env::current_exe().ok().map(Protected::Unwritten));
+    all
+}
+
 /// The folder of the configuration in force, whether that can be read or not; `None` without one.
 fn folder_of(global: &Global) -> Result<Option<PathBuf>, CliError> {
     let Some(file) = &global.config else { return project_folder() };
@@ -82,7 +128,7 @@ pub fn above_ceiling(config: &Config, operator: &Operator) -> Vec<Fault> {
 
 fn above(file: &str, place: &str, key: LimitKey, value: u64, operator: &Operator) -> Fault {
     let expected = format!("at most {}", operator.ceiling_of(key));
-    let mend = match key.is_most() {
+    let mend = match key.most() == Some(operator.ceiling.get(key)) {
         true => "ask for less".to_owned(),
         false => format!("ask for less, or raise it there: [ceiling] {key} = {}", key.write(value)),
     };

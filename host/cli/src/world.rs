@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::port::BoxFuture;
 use checkrein_harness::driver::Clock;
-use checkrein_sandbox::{Options, Places, Sandbox, SandboxError, Secrets, Workers};
+use checkrein_sandbox::{Options, Places, Protected, Sandbox, SandboxError, Secrets, Workers};
 use checkrein_store::{State, StoreError};
 use rand::RngExt;
 
@@ -14,6 +14,7 @@ use crate::args::Global;
 use crate::config::state_folder;
 use crate::error::CliError;
 use crate::operator::Operator;
+use crate::standing::{Standing, of_operator};
 
 /// The system's clock.
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +61,27 @@ pub fn read_state(global: &Global) -> Result<State, CliError> {
     Ok(State::open_existing(&state_folder(global)?)?)
 }
 
-/// The sandbox over a state folder, after its limits were tried on this machine: nothing of a
-/// stranger runs where they do not hold.
+/// The sandbox for what the configuration grants, after its limits were tried on this machine.
+///
+/// # Errors
+///
+/// As for [`sandbox`].
+pub async fn sandbox_of(state: &State, standing: &Standing) -> Result<Sandbox, CliError> {
+    let Standing { operator, secrets, protected, .. } = standing;
+    tried(build(state, operator, secrets.clone(), protected.clone())?).await
+}
+
+/// The sandbox over a state folder, for who is granted nothing by a configuration, after its limits
+/// were tried on this machine: nothing of a stranger runs where they do not hold.
 ///
 /// # Errors
 ///
 /// If it cannot be set up, or a limit does not hold.
 pub async fn sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Result<Sandbox, CliError> {
-    let sandbox = untried_sandbox(state, operator, secrets)?;
+    tried(untried_sandbox(state, operator, secrets)?).await
+}
+
+async fn tried(sandbox: Sandbox) -> Result<Sandbox, CliError> {
     let held = sandbox.self_test().await;
     held.map_err(|error| CliError::Ours(format!("{error}; `checkrein doctor` shows what is in force")))?;
     Ok(sandbox)
@@ -79,11 +93,22 @@ pub async fn sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Re
 ///
 /// If it cannot be set up.
 pub fn untried_sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Result<Sandbox, CliError> {
+    build(state, operator, secrets, of_operator(operator))
+}
+
+fn build(
+    state: &State,
+    operator: &Operator,
+    secrets: Secrets,
+    mut protected: Vec<Protected>,
+) -> Result<Sandbox, CliError> {
+    // Blobs, reports and the database are as little a component's as cache and scratch.
+    protected.push(Protected::Folder(state.dir().to_owned()));
     let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
     let program = std::env::current_exe()
         .map_err(|error| CliError::Ours(format!("this program does not find itself: {error}")))?;
     let workers = Some(Workers { program, verify: operator.process });
-    let options = Options { secrets, workers, ..Options::new(places) };
+    let options = Options { secrets, workers, protected, ..Options::new(places) };
     Ok(Sandbox::new(options, Arc::new(state.blobs()))?)
 }
 

@@ -10,6 +10,14 @@ use crate::id::is_relative_path;
 use crate::interface::{FailureKind, Outcome};
 use crate::problem::Faults;
 
+/// Cases of one component, at most.
+pub const CASES_MAX: usize = 100;
+/// Bytes of their text, at most.
+pub const BYTES_MAX: usize = 1 << 20;
+
+/// Files of one kind in one case, at most.
+pub const FILES_MAX: usize = 100;
+
 /// What must come of a case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expect {
@@ -67,11 +75,16 @@ pub struct Case {
 ///
 /// All faults of the text at once; `file` names it in each.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Case>, Faults> {
-    let document = Document::parse(file, text);
+    let document = Document::parse_at_most(file, text, BYTES_MAX)?;
     let root = document.root();
     let sections = root.sections("case");
     if sections.is_empty() {
         root.fault("case", "at least one `[[case]]`", "none", "");
+    }
+    if sections.len() > CASES_MAX {
+        let expected = format!("at most {CASES_MAX} cases");
+        let mend = "keep those that differ most; each is run when the component loads";
+        root.fault("case", &expected, &sections.len().to_string(), mend);
     }
     let cases = sections.into_iter().filter_map(read).collect();
     root.close();
@@ -102,6 +115,9 @@ fn read(section: Section<'_>) -> Option<Case> {
 
 fn files(section: &Section<'_>, key: &str) -> Vec<(String, String)> {
     let files: Vec<(String, String)> = section.map(key);
+    if files.len() > FILES_MAX {
+        section.fault(key, &format!("at most {FILES_MAX} files"), &files.len().to_string(), "");
+    }
     for (path, _) in files.iter().filter(|(path, _)| !is_relative_path(path)) {
         section.fault(key, "relative paths without `..`", &format!("{path:?}"), "");
     }
@@ -171,6 +187,19 @@ mod tests {
         assert_eq!(cases[0].expect, Expect::Outcome);
         assert_eq!(cases[1].expect, Expect::Rejected);
         assert_eq!(cases[2].expect, Expect::Failure(FailureKind::NotFound));
+    }
+
+    #[test]
+    fn cases_have_bounds() {
+        let of = |count: usize| "[[case]]\nname = \"a\"\n".repeat(count);
+        assert_eq!(parse("cases.toml", &of(CASES_MAX)).unwrap().len(), CASES_MAX);
+        let faults = parse("cases.toml", &of(CASES_MAX + 1)).unwrap_err().0;
+        assert_eq!((faults.len(), faults[0].found.as_str()), (1, "101"), "{faults:?}");
+        let files: String = (0..=FILES_MAX).map(|number| format!("\"f{number}\" = \"\"\n")).collect();
+        let faults = parse("cases.toml", &format!("{}[case.in]\n{files}", of(1))).unwrap_err().0;
+        assert_eq!((faults.len(), faults[0].found.as_str()), (1, "101"), "{faults:?}");
+        let long = format!("{}#{}", of(1), "x".repeat(BYTES_MAX));
+        assert_eq!(parse("cases.toml", &long).unwrap_err().0[0].stage, "size");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! section is read key by key; [`Section::close`] then reports the keys that nobody asked for. A
 //! value that is wrong is reported and read as absent, so that reading goes on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use serde_json::Value;
@@ -12,9 +12,16 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::problem::{Fault, Faults};
+use crate::units;
 
 /// How much of a wrong text is shown, in characters.
 const SHOWN: usize = 60;
+/// How much of a place, or of what was found, is told of one fault, in bytes.
+const TOLD: usize = 400;
+/// How many faults of one file are told; more are counted.
+const FAULTS: usize = 100;
+/// The longest key that is held against the known ones, in bytes.
+const NAME: usize = 100;
 
 /// A value of a document, with the byte where it starts.
 #[derive(Clone, Debug)]
@@ -129,7 +136,11 @@ pub struct Document {
     file: String,
     text: String,
     root: Node,
+    /// Where each line starts.
+    lines: Vec<usize>,
     faults: RefCell<Vec<Fault>>,
+    /// Faults that were found after as many as are told.
+    more: Cell<usize>,
 }
 
 impl Document {
@@ -140,13 +151,34 @@ impl Document {
             file: file.to_owned(),
             text: text.to_owned(),
             root: node(root.span().start, table(root.get_ref())),
+            lines: std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect(),
             faults: RefCell::default(),
+            more: Cell::new(0),
         };
         for error in errors {
             let at = error.span().map_or(0, |span| span.start);
             document.push(at, "", "syntax", "TOML", error.message(), "mend this first");
         }
         document
+    }
+
+    /// Parses a text of a stranger, which may have at most so many bytes.
+    ///
+    /// # Errors
+    ///
+    /// If it has more.
+    pub fn parse_at_most(file: &str, text: &str, most: usize) -> Result<Self, Faults> {
+        if text.len() <= most {
+            return Ok(Self::parse(file, text));
+        }
+        Err(Faults(vec![Fault {
+            file: file.to_owned(),
+            place: String::new(),
+            stage: "size".to_owned(),
+            expected: format!("at most {}", units::show_bytes(most as u64)),
+            found: units::show_bytes(text.len() as u64),
+            mend: "shorten it".to_owned(),
+        }]))
     }
 
     /// The table of the whole file.
@@ -170,25 +202,51 @@ impl Document {
             _ => {
                 faults.sort_by_key(|fault| position(&fault.place));
                 faults.dedup();
+                if self.more.get() > 0 {
+                    faults.push(Fault {
+                        file: self.file,
+                        place: String::new(),
+                        stage: "more".to_owned(),
+                        expected: format!("at most {FAULTS} faults"),
+                        found: format!("{} more", self.more.get()),
+                        mend: "mend these first".to_owned(),
+                    });
+                }
                 Err(Faults(faults))
             }
         }
     }
 
+    /// Whether as many faults were found as are told.
+    fn is_full(&self) -> bool {
+        self.faults.borrow().len() >= FAULTS
+    }
+
     fn push(&self, at: usize, path: &str, stage: &str, expected: &str, found: &str, mend: &str) {
-        let before = &self.text[..self.text.floor_char_boundary(at)];
-        let line = before.matches('\n').count() + 1;
-        let column = before.rsplit('\n').next().map_or(0, |text| text.chars().count()) + 1;
-        let place = format!("{line}:{column}{}{path}", if path.is_empty() { "" } else { " " });
+        if self.is_full() {
+            self.more.set(self.more.get() + 1);
+            return;
+        }
+        let at = self.text.floor_char_boundary(at);
+        let line = self.lines.partition_point(|start| *start <= at).max(1);
+        let start = self.lines.get(line - 1).copied().unwrap_or(0);
+        let column = self.text[start..at].chars().count() + 1;
+        let place = format!("{line}:{column}{}{}", if path.is_empty() { "" } else { " " }, cut(path));
         self.faults.borrow_mut().push(Fault {
             file: self.file.clone(),
             place,
             stage: stage.to_owned(),
             expected: expected.to_owned(),
-            found: found.to_owned(),
+            found: cut(found),
             mend: mend.to_owned(),
         });
     }
+}
+
+/// The beginning of a text, with a mark if there is more.
+fn cut(text: &str) -> String {
+    let end = text.floor_char_boundary(TOLD);
+    if end == text.len() { text.to_owned() } else { format!("{}…", &text[..end]) }
 }
 
 fn position(place: &str) -> (u64, u64) {
@@ -350,7 +408,15 @@ impl<'d> Section<'d> {
     /// The names and values of the table at `key`, none if it is absent.
     pub fn map<T: Field>(&self, key: &str) -> Vec<(String, T)> {
         let Some(parent) = self.section(key) else { return Vec::new() };
-        parent.keys().into_iter().filter_map(|name| Some((name.clone(), parent.get(&name)?))).collect()
+        let entries = parent.entries().iter();
+        let read = entries.filter_map(|(name, _, node)| {
+            let value = T::read(node);
+            if value.is_none() {
+                parent.wrong(name, node, T::EXPECTED);
+            }
+            Some((name.clone(), value?))
+        });
+        read.collect()
     }
 
     /// The keys of this table, in the order of the file.
@@ -367,6 +433,10 @@ impl<'d> Section<'d> {
     pub fn close(self) {
         let seen = self.seen.borrow();
         for (name, at, _) in self.entries().iter().filter(|(name, ..)| !seen.contains(name)) {
+            if self.document.is_full() {
+                self.document.more.set(self.document.more.get() + 1);
+                continue;
+            }
             let known: Vec<&str> = seen.iter().map(String::as_str).collect();
             let mend = match nearest(name, &known) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -386,6 +456,9 @@ impl<'d> Section<'d> {
 
 /// The one of `known` that `name` is most likely a slip of, if any is near enough.
 pub fn nearest<'k>(name: &str, known: &[&'k str]) -> Option<&'k str> {
+    if name.len() > NAME {
+        return None;
+    }
     let with_distance = known.iter().map(|word| (distance(name, word), *word));
     with_distance.min().filter(|(far, word)| *far <= 1 + word.len() / 4).map(|(_, word)| word)
 }
@@ -439,5 +512,36 @@ mod tests {
         let faults = document.finish(Some(())).unwrap_err().0;
         assert!(!faults.is_empty());
         assert!(faults.iter().all(|fault| fault.stage == "syntax"), "{faults:?}");
+    }
+
+    #[test]
+    fn a_file_full_of_mistakes_tells_the_first_of_them_and_counts_the_others() {
+        let text: String = (0..20_000).map(|number| format!("k{number} = 1\n")).collect();
+        let document = Document::parse("x.toml", &text);
+        let root = document.root();
+        root.get::<String>("name");
+        root.close();
+        let faults = document.finish(Some(())).unwrap_err().0;
+        assert_eq!(faults.len(), FAULTS + 1);
+        assert_eq!(faults.last().unwrap().found, "19900 more");
+        assert!(faults[..FAULTS].iter().all(|fault| fault.stage == "schema"), "{faults:?}");
+    }
+
+    #[test]
+    fn what_is_told_of_a_fault_is_cut() {
+        let key = "k".repeat(100_000);
+        let document = Document::parse("x.toml", &format!("\n\"é\" = 1\n  {key} = 1\n"));
+        document.root().close();
+        let faults = document.finish(Some(())).unwrap_err().0;
+        let places: Vec<&str> = faults.iter().map(|fault| fault.place.as_str()).collect();
+        assert!(places[0].starts_with("2:1 é") && places[1].starts_with("3:3 kkk"), "{places:?}");
+        assert!(faults.iter().all(|fault| fault.to_string().len() < 3 * TOLD), "{faults:?}");
+    }
+
+    #[test]
+    fn a_text_of_a_stranger_has_a_bound() {
+        assert!(Document::parse_at_most("x.toml", "a = 1", 5).is_ok());
+        let faults = Document::parse_at_most("x.toml", "a = 11", 5).unwrap_err().0;
+        assert_eq!((faults.len(), faults[0].stage.as_str()), (1, "size"));
     }
 }

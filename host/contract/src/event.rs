@@ -92,6 +92,9 @@ pub struct Assessed {
     pub reason: String,
     /// Arguments that it drew from the subgoal.
     pub args: Option<Map<String, Value>>,
+    /// What it did at its walls.
+    #[serde(default, skip_serializing_if = "Record::is_empty")]
+    pub record: Record,
 }
 
 /// A draft fact in quarantine: all but its content, which is in the outcome's blob.
@@ -534,6 +537,9 @@ pub enum Event {
         diagnosis: String,
         /// What it advises; none if it could not say.
         remedy: Option<Remedy>,
+        /// What the recovery did at its walls.
+        #[serde(default, skip_serializing_if = "Record::is_empty")]
+        record: Record,
     },
     /// The subgoal waits.
     TimerSet {
@@ -611,7 +617,12 @@ impl Event {
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
             Event::RunStarted { setup } => setup.task.inputs.iter().map(|input| input.digest).collect(),
-            Event::VerdictGiven { record, .. } => record.blobs().collect(),
+            Event::VerdictGiven { record, .. } | Event::RemedyGiven { record, .. } => {
+                record.blobs().collect()
+            }
+            Event::SkillsAssessed { assessed, .. } => {
+                assessed.iter().flat_map(|one| one.record.blobs()).collect()
+            }
             Event::CallEnded { ended, log, record, .. } => {
                 let mut blobs: Vec<Digest> = log.iter().copied().chain(record.blobs()).collect();
                 if let Ended::Outcome { outcome, artifacts, .. } = ended {

@@ -46,6 +46,10 @@ macro_rules! limits {
     };
 }
 
+/// Elements of one table that the engine is laid out for. A call's limit counts all of its tables
+/// together, and one of them may be all that it has.
+const TABLE_ELEMENTS_MOST: u64 = 100_000;
+
 limits! {
     /// Units of wasmtime fuel.
     Fuel = "fuel", Count, 50_000_000_000;
@@ -108,7 +112,7 @@ impl LimitKey {
             LimitKey::Cpu => 30 * 60_000,
             LimitKey::Wall => 2 * 3_600_000,
             LimitKey::Memory => 4 << 30,
-            LimitKey::TableElements => 1_000_000,
+            LimitKey::TableElements => TABLE_ELEMENTS_MOST,
             LimitKey::Outcome => 64 << 20,
             LimitKey::Facts => 100_000,
             LimitKey::Log => 64 << 20,
@@ -137,6 +141,16 @@ impl LimitKey {
     /// Whether it can be lowered and not raised: the engine is laid out for its default.
     pub fn is_most(self) -> bool {
         matches!(self, LimitKey::Tables | LimitKey::Instances | LimitKey::Memories)
+    }
+
+    /// The most that it can be, whatever the operator says: what the engine is laid out for. `None`
+    /// if only the operator's ceiling bounds it.
+    pub fn most(self) -> Option<u64> {
+        match self {
+            LimitKey::TableElements => Some(TABLE_ELEMENTS_MOST),
+            key if key.is_most() || key.is_fixed() => Some(key.default_value()),
+            _ => None,
+        }
     }
 
     /// A value as a configuration writes it, exactly: `"256 MiB"`, `"30000 ms"`, `1000`.
@@ -300,6 +314,15 @@ mod tests {
             }
             assert!(key.default_ceiling() >= key.default_value(), "{key}");
         }
+    }
+
+    #[test]
+    fn no_ceiling_is_above_what_the_engine_is_laid_out_for() {
+        for key in LimitKey::ALL {
+            assert!(key.most().is_none_or(|most| key.default_ceiling() <= most), "{key}");
+        }
+        assert_eq!(LimitKey::TableElements.most(), Some(100_000));
+        assert_eq!((LimitKey::Tables.most(), LimitKey::Memory.most()), (Some(32), None));
     }
 
     #[test]

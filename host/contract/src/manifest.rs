@@ -15,6 +15,9 @@ use crate::problem::Faults;
 /// The `schema` that a manifest of this version states.
 pub const SCHEMA: &str = "checkrein/skill@1";
 
+/// Bytes of a manifest, at most.
+pub const BYTES_MAX: usize = 256 << 10;
+
 /// What a component is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -144,7 +147,7 @@ impl Manifest {
     ///
     /// All faults of the text at once; `file` names it in each.
     pub fn parse(file: &str, text: &str) -> Result<Self, Faults> {
-        let document = Document::parse(file, text);
+        let document = Document::parse_at_most(file, text, BYTES_MAX)?;
         let root = document.root();
         let manifest = read(&root);
         root.close();
@@ -404,6 +407,13 @@ mod tests {
         assert_eq!(manifest.capabilities.limits.0[&LimitKey::Memory], 256 << 20);
         assert!(manifest.applies_to("Test each gene for Differential Expression."));
         assert!(!manifest.applies_to("differential expressions"));
+    }
+
+    #[test]
+    fn a_manifest_has_a_bound() {
+        let long = format!("{GOOD}\n#{}", "x".repeat(BYTES_MAX));
+        let faults = Manifest::parse("skill.toml", &long).unwrap_err().0;
+        assert_eq!((faults.len(), faults[0].stage.as_str()), (1, "size"), "{faults:?}");
     }
 
     #[test]

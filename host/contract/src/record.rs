@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
 use crate::id::Timestamp;
+use crate::interface::LimitHit;
 
 /// One exchange over the network, each hop of a redirect for itself. Secrets are scrubbed from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -106,6 +107,10 @@ pub struct Record {
     /// Denials beyond [`DENIALS_MAX`].
     #[serde(skip_serializing_if = "is_zero")]
     pub more_denials: u64,
+    /// The limit that ended a trigger, a verification or a recovery; what ended a call stands in its
+    /// ending.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<LimitHit>,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -115,7 +120,8 @@ fn is_zero(number: &u64) -> bool {
 impl Record {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        self.exchanges.is_empty() && self.denials.is_empty() && self.more_denials == 0
+        let quiet = self.exchanges.is_empty() && self.denials.is_empty();
+        quiet && self.more_denials == 0 && self.limit.is_none()
     }
 
     /// Counts a denial.
@@ -135,8 +141,9 @@ impl Record {
         self.exchanges.iter().flat_map(|exchange| exchange.body.into_iter().chain([exchange.sent]))
     }
 
-    /// Whether a request for this URL was answered with a success (2xx), whole, there or where its
-    /// redirects led.
+    /// Whether a request for this URL was answered with a success (2xx) and a whole body that is not
+    /// empty, there or where its redirects led. A place on the way of a redirect is no source: it
+    /// only named another. Nor is what was asked for by HEAD: nobody read it.
     pub fn fetched(&self, url: &str) -> bool {
         let target = crate::network::Target::parse(url).ok();
         target.is_some_and(|target| {
@@ -144,7 +151,8 @@ impl Record {
             let good = |status: u16| (200..300).contains(&status);
             self.exchanges.iter().any(|exchange| {
                 let here = exchange.url == url || exchange.asked.as_deref() == Some(&url);
-                here && exchange.body.is_some() && exchange.status.is_some_and(good)
+                let read = exchange.method != "HEAD" && exchange.body.is_some() && exchange.body_bytes > 0;
+                here && read && exchange.status.is_some_and(good)
             })
         })
     }
@@ -195,6 +203,48 @@ mod tests {
         ] {
             assert!(!record.fetched(url), "{url}");
         }
+    }
+
+    #[test]
+    fn a_source_is_something_that_was_read() {
+        let page = "https://a.org/page";
+        let fetched =
+            |exchange: Exchange| Record { exchanges: vec![exchange], ..Record::default() }.fetched(page);
+        let whole = exchange(page, None, 200, true);
+        assert!(fetched(whole.clone()));
+        assert!(fetched(Exchange { method: "POST".to_owned(), ..whole.clone() }));
+        assert!(!fetched(Exchange { method: "HEAD".to_owned(), ..whole.clone() }));
+        assert!(!fetched(Exchange { body_bytes: 0, ..whole.clone() }));
+        // Where redirects led, the same.
+        let led = exchange("https://b.org/", Some(page), 200, true);
+        assert!(fetched(led.clone()));
+        assert!(!fetched(Exchange { method: "HEAD".to_owned(), ..led.clone() }));
+        assert!(!fetched(Exchange { body_bytes: 0, ..led }));
+    }
+
+    #[test]
+    fn a_place_on_the_way_of_a_redirect_is_no_source() {
+        let (first, middle, last) = ("https://a.org/", "https://b.org/", "https://c.org/");
+        let record = Record {
+            exchanges: vec![
+                exchange(first, None, 302, true),
+                exchange(middle, Some(first), 302, true),
+                exchange(last, Some(first), 200, true),
+            ],
+            ..Record::default()
+        };
+        assert_eq!([first, middle, last].map(|url| record.fetched(url)), [true, false, true]);
+    }
+
+    #[test]
+    fn a_record_reads_back_and_an_old_one_is_read() {
+        assert_eq!(serde_json::from_str::<Record>("{}").unwrap(), Record::default());
+        assert_eq!(serde_json::to_string(&Record::default()).unwrap(), "{}");
+        let hit = LimitHit { limit: "fuel".to_owned(), allowed: 1, used: 2 };
+        let record = Record { limit: Some(hit), ..Record::default() };
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<Record>(&text).unwrap(), record);
+        assert!(!record.is_empty());
     }
 
     #[test]

@@ -13,6 +13,7 @@ use checkrein_contract::{Digest, digest as form, document};
 use serde_json::{Map, Value, json};
 
 use crate::reference;
+use crate::schema as bounded;
 use crate::state::State;
 
 /// What a planner may propose.
@@ -137,24 +138,20 @@ fn parse(raw: &Value) -> Result<Action, Vec<Problem>> {
     }
 }
 
-/// Why a text that should be an argument schema is none; `None` if it is one.
+/// Why a text that should be an argument schema is none, or one that takes too long to hold
+/// arguments against; `None` if it is one.
 pub fn schema_fault(schema: &Value) -> Option<String> {
-    jsonschema::draft202012::new(schema).err().map(|error| error.to_string())
+    bounded::fault(schema)
 }
 
 /// What is wrong with arguments that this schema is held against; empty if they fit.
 pub fn unfit(schema: &Value, args: &Map<String, Value>) -> Vec<String> {
-    let instance = Value::Object(args.clone());
-    match jsonschema::draft202012::new(schema) {
-        Ok(validator) => {
-            let errors = validator.iter_errors(&instance).take(20).map(|error| {
-                let place = error.instance_path().as_str().to_owned();
-                if place.is_empty() { error.to_string() } else { format!("{error} at {place}") }
-            });
-            errors.collect()
-        }
-        Err(error) => vec![format!("the argument schema is not one: {error}")],
-    }
+    let misfits = bounded::misfits(schema, args, |error| {
+        let place = error.instance_path().as_str().to_owned();
+        let message = bounded::quoted(error.to_string());
+        if place.is_empty() { message } else { format!("{message} at {}", bounded::quoted(place)) }
+    });
+    misfits.unwrap_or_else(|why| vec![format!("they cannot be held against the argument schema: {why}")])
 }
 
 fn known_skill<'s>(state: &'s State, name: &str) -> Result<&'s ComponentCard, Vec<Problem>> {
@@ -171,29 +168,22 @@ fn known_skill<'s>(state: &'s State, name: &str) -> Result<&'s ComponentCard, Ve
 fn check_schema(card: &ComponentCard, args: &Map<String, Value>) -> Result<(), Vec<Problem>> {
     // Without a schema nothing is known to fit; the loader lets no such skill in.
     let schema = card.manifest.args.as_ref().unwrap_or(&Value::Bool(false));
-    let instance = Value::Object(args.clone());
     let wrong = |message: String, expected: Value, actual: Value| {
         problem(Stage::Schema, "args", card.name(), message, expected, actual)
     };
+    let misfits = bounded::misfits(schema, args, |error| {
+        let keyword = error.schema_path().as_str().to_owned();
+        let expected = schema.pointer(&keyword).map_or_else(|| json!(keyword), bounded::quoted_value);
+        let actual = bounded::quoted_value(error.instance());
+        let mut problem = wrong(bounded::quoted(error.to_string()), expected, actual);
+        problem.location = Some(error.instance_path().as_str().to_owned());
+        problem
+    });
     // The schema was checked when the component was loaded; if it is not one, no argument fits it.
-    let validator = jsonschema::draft202012::new(schema).map_err(|error| {
-        vec![wrong(
-            format!("the argument schema is not one: {error}"),
-            json!("a JSON Schema"),
-            schema.clone(),
-        )]
+    let problems = misfits.map_err(|why| {
+        let message = format!("the arguments cannot be held against their schema: {why}");
+        vec![wrong(message, json!("a JSON Schema and arguments that are held in bounded time"), json!(why))]
     })?;
-    let problems: Vec<Problem> = validator
-        .iter_errors(&instance)
-        .take(20)
-        .map(|error| {
-            let keyword = error.schema_path().as_str().to_owned();
-            let expected = schema.pointer(&keyword).cloned().unwrap_or_else(|| json!(keyword));
-            let mut problem = wrong(error.to_string(), expected, error.instance().clone().into_owned());
-            problem.location = Some(error.instance_path().as_str().to_owned());
-            problem
-        })
-        .collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 

@@ -80,6 +80,8 @@ pub enum Input {
         diagnosis: String,
         /// What it advises; none if it could not say.
         remedy: Option<Remedy>,
+        /// What it did at its walls.
+        record: Record,
     },
     /// The time has come.
     TimerReached {

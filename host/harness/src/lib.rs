@@ -29,6 +29,7 @@ pub mod observation;
 pub mod planner;
 pub mod pool;
 pub mod reference;
+mod schema;
 pub mod state;
 pub mod step;
 

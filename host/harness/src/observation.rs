@@ -19,12 +19,13 @@ pub enum Observation {
     Refused(Vec<Problem>),
     /// The executor failed, after it was refused these things.
     Failed(CallId, Failure, Vec<Denial>),
-    /// A limit fired.
-    Limited(CallId, LimitHit),
-    /// The component trapped.
-    Trapped(CallId, String),
-    /// It returned what the interface does not allow.
-    Invalid(CallId, Problem),
+    /// A limit fired, after it was refused these things.
+    Limited(CallId, LimitHit, Vec<Denial>),
+    /// The component trapped, after it was refused these things: most languages do so where an error
+    /// is not expected.
+    Trapped(CallId, String, Vec<Denial>),
+    /// It returned what the interface does not allow, after it was refused these things.
+    Invalid(CallId, Problem, Vec<Denial>),
     /// A judge rejected the submission, for these findings.
     Rejected(CallId, Judge, Vec<Finding>),
     /// A judge could not judge. It teaches nothing about the submission.
@@ -65,7 +66,7 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
             let unmet: Vec<CriterionState> = criteria.iter().filter(|state| !state.holds).cloned().collect();
             (!unmet.is_empty()).then(|| (About::Subgoal(subgoal), Observation::Unmet(unmet)))
         }
-        Event::RemedyGiven { call, diagnosis, remedy } => Some((
+        Event::RemedyGiven { call, diagnosis, remedy, .. } => Some((
             About::Call(call),
             Observation::Advised(call.clone(), short(diagnosis), remedy.as_ref().map(advice)),
         )),
@@ -91,15 +92,14 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
 
 fn ended_badly(call: &CallId, ended: &Ended, denials: &[Denial]) -> Option<Observation> {
     let call = call.clone();
+    // However it ended, what it was refused may be why.
+    let denials = denials.iter().map(denial).collect();
     match ended {
         Ended::Outcome { .. } => None,
-        Ended::Failed { failure } => {
-            let denials = denials.iter().map(denial).collect();
-            Some(Observation::Failed(call, self::failure(failure), denials))
-        }
-        Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone())),
-        Ended::Trapped { message } => Some(Observation::Trapped(call, short(message))),
-        Ended::Invalid { problem } => Some(Observation::Invalid(call, self::problem(problem))),
+        Ended::Failed { failure } => Some(Observation::Failed(call, self::failure(failure), denials)),
+        Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone(), denials)),
+        Ended::Trapped { message } => Some(Observation::Trapped(call, short(message), denials)),
+        Ended::Invalid { problem } => Some(Observation::Invalid(call, self::problem(problem), denials)),
     }
 }
 
@@ -174,6 +174,31 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_call_that_ends_badly_tells_what_it_was_refused() {
+        let call = CallId::new(&RunId("20261130-abcdef".into()), &SubgoalId("a".into()), 1);
+        let grant = "network = [\"GET https://a.test/x\"]";
+        let denial = Denial {
+            wall: Wall::Network,
+            what: "GET https://a.test/x: nothing is granted".into(),
+            grant: Some(grant.into()),
+            count: 1,
+        };
+        let failure = Failure { kind: FailureKind::Denied, message: "m".into(), evidence: json!(null) };
+        let hit = LimitHit { limit: "fuel".into(), allowed: 1, used: 2 };
+        for ended in
+            [Ended::Failed { failure }, Ended::Limited { hit }, Ended::Trapped { message: "m".into() }]
+        {
+            let told = match ended_badly(&call, &ended, std::slice::from_ref(&denial)).unwrap() {
+                Observation::Failed(_, _, denials)
+                | Observation::Limited(_, _, denials)
+                | Observation::Trapped(_, _, denials) => denials,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(told[0].grant.as_deref(), Some(grant), "{ended:?}");
+        }
+    }
 
     #[test]
     fn what_strangers_wrote_is_seen_and_short() {

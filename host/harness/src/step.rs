@@ -83,7 +83,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
             let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
             vec![Event::CriteriaEvaluated { subgoal: subgoal.clone(), criteria }]
         }
-        Input::Recovered { call, diagnosis, remedy }
+        Input::Recovered { call, diagnosis, remedy, record }
             if matches!(phase_of(state, call), Phase::Recovering(of) if of == call)
                 || *phase_of(state, call) == Phase::Evaluated =>
         {
@@ -91,6 +91,7 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
                 call: call.clone(),
                 diagnosis: diagnosis.clone(),
                 remedy: remedy.clone(),
+                record: record.clone(),
             }]
         }
         Input::TimerReached { subgoal } if matches!(state.subgoal(subgoal).phase, Phase::Sleeping(_)) => {

@@ -87,28 +87,27 @@ impl Acceptor<'_> {
     }
 
     fn draft(&self, at: usize, raw: guest::DraftFact) -> Accepted<ours::DraftFact> {
-        if !is_subject(&raw.subject) {
+        // A subject with a secret in it is none any more once that is replaced.
+        let subject = self.clean(raw.subject);
+        if !is_subject(&subject) {
             let expected = "segments of letters, digits, `.`, `_`, `-` joined by `/`, at most 200 bytes";
-            return self.refuse(
-                "subject",
-                &format!("/facts/{at}/subject"),
-                expected.into(),
-                json!(raw.subject),
-            );
+            return self.refuse("subject", &format!("/facts/{at}/subject"), expected.into(), json!(subject));
         }
         let content = self.json(&format!("/facts/{at}/content"), &raw.content)?;
         Ok(ours::DraftFact {
-            subject: raw.subject,
+            subject,
             kind: self.clean(raw.kind),
             content,
             source: self.clean(raw.source),
-            supersedes: raw.supersedes,
+            supersedes: raw.supersedes.map(|id| self.clean(id)),
         })
     }
 
     fn artifact(&self, at: usize, raw: guest::Artifact) -> Accepted<ours::Artifact> {
         let wanted = if !is_relative_path(&raw.path) {
             "a path relative to `/work`".to_owned()
+        } else if self.scrubber.text(&raw.path) != raw.path {
+            "a path without a secret in it".to_owned()
         } else if raw.path.len() > PATH_BYTES {
             format!("a path of at most {PATH_BYTES} bytes")
         } else if raw.path.split('/').count() > PATH_SEGMENTS {
@@ -179,7 +178,11 @@ impl Acceptor<'_> {
         let checks = raw
             .checks
             .into_iter()
-            .map(|check| ours::Check { rule: check.rule, about: check.about, note: self.clean(check.note) })
+            .map(|check| ours::Check {
+                rule: self.clean(check.rule),
+                about: check.about.into_iter().map(|name| self.clean(name)).collect(),
+                note: self.clean(check.note),
+            })
             .collect();
         Ok(ours::Verdict { checks, findings })
     }
@@ -194,7 +197,7 @@ impl Acceptor<'_> {
             return self.refuse("finding-says-nothing", &place, wanted.into(), found);
         }
         Ok(ours::Finding {
-            rule: raw.rule,
+            rule: self.clean(raw.rule),
             severity: match raw.severity {
                 guest::Severity::Error => ours::Severity::Error,
                 guest::Severity::Warning => ours::Severity::Warning,
@@ -202,7 +205,7 @@ impl Acceptor<'_> {
             message: self.clean(raw.message),
             expected,
             actual,
-            location: raw.location,
+            location: raw.location.map(|text| self.clean(text)),
             suggestion: raw.suggestion.map(|text| self.clean(text)),
         })
     }
@@ -215,17 +218,21 @@ impl Acceptor<'_> {
                 ours::Remedy::RetryWith(self.object("/remedy/retry-with", &args)?)
             }
             guest::Remedy::RetryAfter(millis) => ours::Remedy::RetryAfter(millis),
-            guest::Remedy::UseSkill(name) if !is_segment(&name) => {
-                return self.refuse("remedy", "/remedy/use-skill", "the name of a skill".into(), json!(name));
+            guest::Remedy::UseSkill(name) => {
+                let name = self.clean(name);
+                if !is_segment(&name) {
+                    let wanted = "the name of a skill".into();
+                    return self.refuse("remedy", "/remedy/use-skill", wanted, json!(name));
+                }
+                ours::Remedy::UseSkill(name)
             }
-            guest::Remedy::UseSkill(name) => ours::Remedy::UseSkill(name),
             guest::Remedy::Replan(hint) => ours::Remedy::Replan(self.words("/remedy/replan", hint)?),
             guest::Remedy::AskPerson(question) => {
                 ours::Remedy::AskPerson(self.words("/remedy/ask-person", question)?)
             }
             guest::Remedy::GiveUp(reason) => ours::Remedy::GiveUp(self.words("/remedy/give-up", reason)?),
         };
-        Ok(ours::Advice { diagnosis: raw.diagnosis, remedy })
+        Ok(ours::Advice { diagnosis: self.clean(raw.diagnosis), remedy })
     }
 
     /// The schema that a component says its arguments have.
@@ -238,7 +245,7 @@ impl Acceptor<'_> {
         if text.trim().is_empty() {
             return self.refuse("remedy", place, "words".into(), json!(text));
         }
-        Ok(text)
+        Ok(self.clean(text))
     }
 
     fn object(&self, place: &str, text: &str) -> Accepted<Value> {
@@ -267,8 +274,13 @@ impl Acceptor<'_> {
         if used > allowed { Err(Stop::at(key, allowed, used).into()) } else { Ok(()) }
     }
 
-    /// Refuses what stands at `place`.
+    /// Refuses what stands at `place`. JSON of a guest was scrubbed before it was parsed; a text that
+    /// stands for itself is scrubbed here.
     pub(crate) fn refuse<T>(&self, rule: &str, place: &str, expected: Value, actual: Value) -> Accepted<T> {
+        let actual = match actual {
+            Value::String(text) => Value::String(self.clean(text)),
+            other => other,
+        };
         let wanted = expected.as_str().map_or_else(|| expected.to_string(), str::to_owned);
         let found = excerpt(&actual.to_string());
         Err(Refused::Problem(Box::new(Problem {

@@ -22,8 +22,10 @@ use std::fmt;
 
 use checkrein_contract::grant::Granted;
 use checkrein_contract::limits::{LimitKey, Limits};
+use checkrein_contract::network::Rule;
 use checkrein_contract::record::Wall;
 use serde::Serialize;
+use serde_json::Value;
 
 pub(crate) use asked::Asked;
 #[cfg(test)]
@@ -75,6 +77,8 @@ pub enum Expected {
     Denied(Wall),
     /// Loading fails at this stage.
     Load(&'static str),
+    /// The process that compiles it is ended, since it has used up this: `time` or `memory`.
+    Compile(&'static str),
     /// What it returns is refused by this rule.
     Answer(&'static str),
     /// The engine ends the call with a trap that says this.
@@ -89,6 +93,7 @@ impl fmt::Display for Expected {
             Expected::Limit(key) => write!(f, "limit `{key}`"),
             Expected::Denied(wall) => write!(f, "wall `{}`", wall.as_str()),
             Expected::Load(stage) => write!(f, "loading, at `{stage}`"),
+            Expected::Compile(what) => write!(f, "compiling, `{what}`"),
             Expected::Answer(rule) => write!(f, "answer refused, `{rule}`"),
             Expected::Trap(what) => write!(f, "trap, {what}"),
             Expected::Nothing => f.write_str("honest: succeeds"),
@@ -111,6 +116,18 @@ enum Body {
     Load(fn() -> Guest),
     /// A file that is to be loaded, as it is.
     File(fn() -> Result<Vec<u8>, String>),
+    /// A component that is only to be compiled.
+    Bomb(fn() -> Guest),
+}
+
+/// What an attack must have been told. One refusal shows that there is a wall; that each of its
+/// steps ended as it must shows that there is no hole beside it.
+#[derive(Clone, Debug, PartialEq)]
+enum Told {
+    /// The content that it returns: how its steps ended, one by one.
+    Content(Value),
+    /// A line of its log.
+    Line(&'static str),
 }
 
 /// One attack.
@@ -126,6 +143,8 @@ pub struct Attack {
     /// Limits of its own, so that it ends soon; the others are those in force.
     limits: Vec<(LimitKey, u64)>,
     granted: Granted,
+    /// What it must have been told, if it says that.
+    told: Option<Told>,
 }
 
 impl Attack {
@@ -136,13 +155,20 @@ impl Attack {
         expected: impl Into<Expected>,
         guest: fn() -> Guest,
     ) -> Self {
-        let (expected, body) = (expected.into(), Body::Part(asked, guest));
-        Attack { group, name, expected, body, limits: Vec::new(), granted: Granted::default() }
+        Attack::new(group, name, expected.into(), Body::Part(asked, guest))
     }
 
     fn loading(name: &'static str, stage: &'static str, body: Body) -> Self {
-        let (group, expected) = (Group::Loading, Expected::Load(stage));
-        Attack { group, name, expected, body, limits: Vec::new(), granted: Granted::default() }
+        Attack::new(Group::Loading, name, Expected::Load(stage), body)
+    }
+
+    fn compiling(name: &'static str, what: &'static str, guest: fn() -> Guest) -> Self {
+        Attack::new(Group::Loading, name, Expected::Compile(what), Body::Bomb(guest))
+    }
+
+    fn new(group: Group, name: &'static str, expected: Expected, body: Body) -> Self {
+        let (limits, granted) = (Vec::new(), Granted::default());
+        Attack { group, name, expected, body, limits, granted, told: None }
     }
 
     /// With a limit of its own.
@@ -151,16 +177,41 @@ impl Attack {
         self
     }
 
+    /// With the content that it must return.
+    fn returning(mut self, content: Value) -> Self {
+        self.told = Some(Told::Content(content));
+        self
+    }
+
+    /// With a line that its log must have.
+    fn logging(mut self, line: &'static str) -> Self {
+        self.told = Some(Told::Line(line));
+        self
+    }
+
+    /// With a rule of the network that it is granted, so that there is something to go beyond.
+    fn granting(mut self, rule: &str) -> Self {
+        self.granted.network.extend(Rule::parse(rule));
+        self
+    }
+
+    /// Whether it is tried only where components are compiled in a process of their own: nothing
+    /// ends a compiler that runs in this one.
+    pub fn needs_a_worker(&self) -> bool {
+        matches!(self.body, Body::Bomb(_))
+    }
+
     /// Its name in one word, with its group: `time-loop-in-the-executor`.
     pub fn slug(&self) -> String {
         format!("{}-{}", self.group.as_str(), self.name.replace(' ', "-").to_lowercase())
     }
 
-    /// Its component as text; `None` for a file that is no component.
+    /// Its component as text; `None` for a file that is no component, and for a bomb, whose text
+    /// is long and says the same again and again.
     pub fn text(&self) -> Option<String> {
         match self.body {
             Body::Part(_, guest) | Body::Load(guest) => Some(guest().text()),
-            Body::File(_) => None,
+            Body::File(_) | Body::Bomb(_) => None,
         }
     }
 

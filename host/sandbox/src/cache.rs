@@ -140,8 +140,8 @@ fn mac_name(name: &str) -> String {
 )]
 pub(crate) fn load_fresh(engine: &Engine, code: &[u8]) -> wasmtime::Result<Compiled> {
     // SAFETY: the bytes were made by `Engine::precompile_component` or `Compiled::serialize` in a
-    // process of the same binary, with the same settings, on this machine, and came over a pipe
-    // that nobody else holds.
+    // process that named the same `build` before, so with the same wasmtime and settings, on this
+    // machine, and came over a pipe that nobody else holds.
     unsafe { Compiled::deserialize(engine, code) }
 }
 
@@ -180,6 +180,13 @@ fn make_key(folder: &Path) -> io::Result<[u8; 32]> {
     file.write_all(&key)?;
     std::fs::rename(&aside, folder.join(KEY))?;
     Ok(key)
+}
+
+/// What two processes must have in common before one runs code that the other had compiled, or
+/// believes its frames: wasmtime's version, its settings, the CPU, and the version of this crate.
+/// The engine itself compares only the first number of its version.
+pub(crate) fn build(engine: &Engine) -> String {
+    format!("{}-{}-{}", env!("CARGO_PKG_VERSION"), crate::WASMTIME, compatibility(engine).to_hex())
 }
 
 fn compatibility(engine: &Engine) -> blake3::Hash {
@@ -229,6 +236,18 @@ mod tests {
         assert!(cache.code(&engine, &digest).is_none(), "a flipped bit");
         std::fs::write(&path, &code[..100]).unwrap();
         assert!(cache.code(&engine, &digest).is_none(), "cut off");
+    }
+
+    #[test]
+    fn the_engines_of_host_and_workers_are_of_one_build() {
+        let (engine, _) = crate::engine::build().unwrap();
+        let ours = build(&engine);
+        assert_eq!(ours, build(&crate::engine::build_on_demand().unwrap()));
+        assert_eq!(ours, build(&crate::engine::build_for_compiling().unwrap()));
+        // Another setting is another build.
+        let mut config = crate::engine::config();
+        config.consume_fuel(false);
+        assert_ne!(ours, build(&Engine::new(&config).unwrap()));
     }
 
     #[test]

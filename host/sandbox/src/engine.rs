@@ -38,6 +38,7 @@ pub(crate) fn in_force(limits: &Limits, key: LimitKey) -> u64 {
         LimitKey::Memories => configured.min(u64::from(ceiling::MEMORIES)),
         LimitKey::Tables => configured.min(u64::from(ceiling::TABLES)),
         LimitKey::Instances => configured.min(u64::from(ceiling::INSTANCES)),
+        LimitKey::TableElements => configured.min(ceiling::TABLE_ELEMENTS as u64),
         _ => configured,
     }
 }
@@ -161,6 +162,15 @@ mod tests {
         assert_eq!(value(LimitKey::Stack, 1), 1 << 20);
         assert_eq!((value(LimitKey::Tables, 1000), value(LimitKey::Tables, 3)), (32, 3));
         assert_eq!((value(LimitKey::Memories, 1000), value(LimitKey::Instances, 1000)), (8, 64));
+        assert_eq!(
+            (value(LimitKey::TableElements, 1_000_000), value(LimitKey::TableElements, 5)),
+            (100_000, 5)
+        );
+        // What a grant can reach is what the engine holds.
+        for key in LimitKey::ALL {
+            let most = key.default_ceiling();
+            assert_eq!(in_force(&Limits::default().with(*key, most), *key), most, "{key}");
+        }
         for key in LimitKey::ALL {
             assert_eq!(in_force(&Limits::default(), *key), key.default_value(), "{key}");
         }

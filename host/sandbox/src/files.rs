@@ -31,6 +31,7 @@ use crate::state::State;
 use crate::text::{excerpt, one_line};
 
 pub(crate) use mount::{Mount, NotMounted, mounts};
+pub use mount::{Protected, check_folder};
 pub(crate) use open::{by_segments, raise_open_files};
 pub(crate) use quota::{Held, Quota};
 

@@ -24,7 +24,7 @@ use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
 use crate::net::wasi_http::Outgoing;
-use crate::net::{Closed, Gate, Pass};
+use crate::net::{Clear, Closed, Gate, Pass};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
@@ -116,8 +116,11 @@ async fn enter<P: Part>(
         result = call => result,
         () = deadline => Err(meter.wall_hit().into()),
     };
+    // The store still lives, and so do the requests that the guest did not wait for: from here on
+    // none of them leaves.
     let recorder = &store.data().recorder;
-    let (failed, record) = (recorder.failed(), recorder.take());
+    let record = recorder.take();
+    let failed = recorder.failed();
     let used = used(&store, &setting.limits, &meter, &record);
     let scrubber = Arc::clone(&store.data().scrubber);
     let acceptor = Acceptor {
@@ -153,7 +156,7 @@ pub(crate) fn gate_for(
     recorder: Recorder,
 ) -> Arc<dyn Gate> {
     let blobs = Arc::clone(&host.blobs);
-    host.way_out.gate(Pass { granted, limits, deadline, recorder, blobs })
+    host.way_out.gate(Pass { granted, limits, deadline, clear: Clear::ByRule, recorder, blobs })
 }
 
 fn state<P: Part>(
@@ -165,7 +168,7 @@ fn state<P: Part>(
 ) -> Result<State, NotMounted> {
     let cache = host.cache.as_ref().map(Cache::folder);
     let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
-    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places)?;
+    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places, &host.protected)?;
     let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let recorder = Recorder::default();
@@ -189,7 +192,7 @@ fn state<P: Part>(
         limiter: Limiter::new(limits),
         log: log.clone(),
         outgoing: Outgoing::new(Arc::clone(&gate), limits, recorder.clone()),
-        wasi_http: Outgoing::context(),
+        wasi_http: Outgoing::context(limits),
         gate,
         scrubber,
         recorder,

@@ -60,6 +60,7 @@ pub mod worker;
 mod testing;
 
 pub use engine::EngineError;
+pub use files::{Protected, check_folder};
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
 pub use net::{
     DownloadError, Resolver, SECRET_MAX, SECRET_MIN, SecretFault, Secrets, SystemResolver, check_secret,

@@ -22,7 +22,7 @@ struct Account {
 
 impl Account {
     fn new(key: LimitKey, limits: &Limits) -> Self {
-        Account { key, limit: limits.get(key), total: 0, peak: 0, refused: None }
+        Account { key, limit: in_force(limits, key), total: 0, peak: 0, refused: None }
     }
 
     fn ask(&mut self, current: usize, desired: usize, maximum: Option<usize>) -> bool {
@@ -133,6 +133,15 @@ mod tests {
         assert!(limiter.memory_growing(0, 40, None).unwrap());
         assert!(limiter.refused().is_none());
         assert_eq!(limiter.peak(), 100);
+    }
+
+    #[test]
+    fn no_table_is_granted_beyond_what_the_engine_holds() {
+        let mut limiter = Limiter::new(&Limits::default().with(LimitKey::TableElements, 1_000_000));
+        assert!(limiter.table_growing(0, 100_000, None).unwrap());
+        assert!(!limiter.table_growing(0, 1, None).unwrap());
+        let hit = &limiter.refused().unwrap().0;
+        assert_eq!((hit.limit.as_str(), hit.allowed), ("table-elements", 100_000));
     }
 
     #[test]

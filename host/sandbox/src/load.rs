@@ -129,22 +129,37 @@ impl Sandbox {
 
 impl Sandbox {
     /// Compiles: in a process of its own, if there are any.
-    async fn compile(&self, bytes: Vec<u8>) -> Result<Vec<u8>, NoCode> {
+    async fn compile(&self, bytes: Vec<u8>) -> Result<Vec<u8>, Uncompiled> {
         if let Some(compiler) = self.0.compiler.clone() {
             let compiled = self.on_host_threads(async move { compiler.compile(bytes).await });
-            return compiled.await.map_err(NoCode::Refused)?;
+            return compiled.await.map_err(Uncompiled::Lost)?.map_err(Uncompiled::Told);
         }
         let engine = self.0.engine.clone();
         let compiled = tokio::task::spawn_blocking(move || engine.precompile_component(&bytes));
         match compiled.await {
             Ok(Ok(code)) => Ok(code),
-            Ok(Err(error)) => Err(NoCode::Refused(format!("{error:#}"))),
-            Err(error) => Err(NoCode::Refused(error.to_string())),
+            Ok(Err(error)) => Err(Uncompiled::Told(NoCode::Refused(format!("{error:#}")))),
+            Err(error) => Err(Uncompiled::Lost(error.to_string())),
         }
     }
 }
 
-fn not_compiled(report: &LoadReport, error: &NoCode) -> Fault {
+/// Why a component was not compiled.
+#[derive(Debug)]
+enum Uncompiled {
+    /// The compiler says why.
+    Told(NoCode),
+    /// The host lost the task, which says nothing of the component.
+    Lost(String),
+}
+
+fn not_compiled(report: &LoadReport, error: &Uncompiled) -> Fault {
+    let error = match error {
+        Uncompiled::Told(error) => error,
+        Uncompiled::Lost(why) => {
+            return report.fault("host", "", "a host that can compile", why, "this is a fault of ours");
+        }
+    };
     let (expected, mend) = match error {
         NoCode::Refused(_) => {
             ("a valid component", "check it with `wasm-tools validate`, and build it again".to_owned())
@@ -175,6 +190,25 @@ impl LoadReport {
     }
 }
 
+/// What can be seen of a component before it is compiled.
+struct Seen {
+    bytes: Vec<u8>,
+    digest: Digest,
+    inspected: Inspected,
+}
+
+fn see(report: &mut LoadReport, source: Source) -> Option<Seen> {
+    let bytes = match source {
+        Source::Bytes { bytes, .. } => bytes,
+        Source::File(path) => {
+            let read = inspect::read(report, &path);
+            report.step("read", read, |bytes| format!("{} bytes", bytes.len()))?
+        }
+    };
+    let inspected = inspect(report, &bytes)?;
+    Some(Seen { digest: Digest::of(&bytes), bytes, inspected })
+}
+
 /// One load under way.
 struct Loader {
     sandbox: Sandbox,
@@ -189,13 +223,12 @@ impl Loader {
     }
 
     async fn steps(&mut self, source: Source) -> Option<Arc<Component>> {
-        let bytes = self.read(source)?;
-        let Inspected { manifest, cases, names } = inspect(&mut self.report, &bytes)?;
+        let Seen { bytes, digest, inspected } = self.see(source).await?;
+        let Inspected { manifest, cases, names } = inspected;
         let parsed = self.parse_cases(&cases);
         if !self.report.sound() {
             return None;
         }
-        let digest = Digest::of(&bytes);
         let length = bytes.len() as u64;
         let compiled = self.compile(&digest, bytes).await?;
         let described = names.exports.iter().any(|name| name == names::SCHEMA);
@@ -216,12 +249,11 @@ impl Loader {
     }
 
     async fn ask_schema(&mut self, source: Source) -> Option<Option<Value>> {
-        let bytes = self.read(source)?;
-        let Inspected { manifest, names, .. } = inspect(&mut self.report, &bytes)?;
+        let Seen { bytes, digest, inspected } = self.see(source).await?;
+        let Inspected { manifest, names, .. } = inspected;
         if !self.report.sound() {
             return None;
         }
-        let digest = Digest::of(&bytes);
         let compiled = self.compile(&digest, bytes).await?;
         let described = names.exports.iter().any(|name| name == names::SCHEMA);
         let mut component = self.link(digest, manifest, &compiled)?;
@@ -229,14 +261,28 @@ impl Loader {
         Some(component.manifest.args)
     }
 
-    fn read(&mut self, source: Source) -> Option<Vec<u8>> {
-        match source {
-            Source::Bytes { bytes, .. } => Some(bytes),
-            Source::File(path) => {
-                let read = inspect::read(&self.report, &path);
-                self.report.step("read", read, |bytes| format!("{} bytes", bytes.len()))
+    /// Reads and inspects, on a thread where nobody else waits for it.
+    async fn see(&mut self, source: Source) -> Option<Seen> {
+        let mut report = self.report.clone();
+        let work = move || {
+            let seen = see(&mut report, source);
+            (report, seen)
+        };
+        match tokio::task::spawn_blocking(work).await {
+            Ok((report, seen)) => {
+                self.report = report;
+                seen
             }
+            Err(error) => self.lost(&error),
         }
+    }
+
+    /// A step that the host did not end, which says nothing of the component.
+    fn lost<T>(&mut self, error: &tokio::task::JoinError) -> Option<T> {
+        let (expected, mend) = ("a host that can load", "this is a fault of ours");
+        let fault = self.report.fault("host", "", expected, &error.to_string(), mend);
+        self.report.failed("host", vec![fault]);
+        None
     }
 
     /// The cases; every component has some, or nothing says that its verification works.
@@ -258,10 +304,19 @@ impl Loader {
             self.report.passed("compile", "from the cache");
             return Some(compiled);
         }
-        if let Err(faults) = inspect::bodies(&self.report, &bytes) {
-            self.report.failed("compile", faults);
-            return None;
-        }
+        let report = self.report.clone();
+        let bodies = tokio::task::spawn_blocking(move || {
+            let bodies = inspect::bodies(&report, &bytes);
+            (bytes, bodies)
+        });
+        let bytes = match bodies.await {
+            Ok((bytes, Ok(()))) => bytes,
+            Ok((_, Err(faults))) => {
+                self.report.failed("compile", faults);
+                return None;
+            }
+            Err(error) => return self.lost(&error),
+        };
         let compiled = match self.sandbox.compile(bytes).await {
             Ok(code) => {
                 if let Some(cache) = &host.cache {

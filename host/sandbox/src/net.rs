@@ -31,7 +31,7 @@ use client::Tls;
 use runtime::NetworkThreads;
 
 pub use download::DownloadError;
-pub(crate) use open::Pass;
+pub(crate) use open::{Clear, Pass};
 pub use resolver::{Resolver, SystemResolver};
 pub(crate) use scrub::Scrubber;
 pub use secrets::{SECRET_MAX, SECRET_MIN, SecretFault, Secrets, check_secret};
@@ -78,6 +78,11 @@ pub(crate) enum NoAnswer {
 pub(crate) trait Gate: Send + Sync {
     /// Sends a request, if everything allows it.
     fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>>;
+
+    /// The gate of the call that begins, where the one that is shared has more than one.
+    fn of_call(&self) -> Option<Arc<dyn Gate>> {
+        None
+    }
 }
 
 /// Lets nothing out.
@@ -134,7 +139,7 @@ impl WayOut {
     pub(crate) fn gate(&self, pass: Pass<'_>) -> Arc<dyn Gate> {
         match self {
             WayOut::Network(network) => Arc::new(network.open(pass)),
-            WayOut::Host(gate) => Arc::clone(gate),
+            WayOut::Host(gate) => gate.of_call().unwrap_or_else(|| Arc::clone(gate)),
         }
     }
 

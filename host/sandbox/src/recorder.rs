@@ -18,6 +18,8 @@ pub(crate) struct Recorder(Arc<Mutex<Pages>>);
 struct Pages {
     record: Record,
     failed: Option<StorageError>,
+    /// The record was taken: what happens from here on would be told nowhere, so nothing may.
+    closed: bool,
 }
 
 impl Recorder {
@@ -26,14 +28,22 @@ impl Recorder {
         let what = at_most(&what.into(), TOLD);
         // A line that is cut allows something else, or nothing.
         let grant = grant.filter(|line| line.len() <= TOLD);
-        self.lock().record.deny(wall, what, grant);
+        let mut pages = self.lock();
+        if !pages.closed {
+            pages.record.deny(wall, what, grant);
+        }
     }
 
-    /// Something leaves; says where it stands in the record.
-    pub(crate) fn begin(&self, exchange: Exchange) -> usize {
-        let exchanges = &mut self.lock().record.exchanges;
+    /// Something is about to leave; says where it stands in the record. `None` once the record was
+    /// taken: the call is over, and what would leave now must not.
+    pub(crate) fn begin(&self, exchange: Exchange) -> Option<usize> {
+        let mut pages = self.lock();
+        if pages.closed {
+            return None;
+        }
+        let exchanges = &mut pages.record.exchanges;
         exchanges.push(exchange);
-        exchanges.len() - 1
+        Some(exchanges.len() - 1)
     }
 
     /// What came of it. Once the record was taken, the call is over and nobody asks any more.
@@ -53,9 +63,17 @@ impl Recorder {
         self.lock().failed.take()
     }
 
-    /// Takes what was recorded so far.
+    /// Whether the record was taken.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Takes what was recorded, and closes the record: tasks of a call may outlive it for a moment,
+    /// and none of them sends anything more.
     pub(crate) fn take(&self) -> Record {
-        std::mem::take(&mut self.lock().record)
+        let mut pages = self.lock();
+        pages.closed = true;
+        std::mem::take(&mut pages.record)
     }
 
     fn lock(&self) -> MutexGuard<'_, Pages> {
@@ -65,7 +83,36 @@ impl Recorder {
 
 #[cfg(test)]
 mod tests {
+    use checkrein_contract::digest::Digest;
+    use checkrein_contract::id::Timestamp;
+
     use super::*;
+
+    #[test]
+    fn a_record_that_was_taken_is_closed() {
+        let exchange = Exchange {
+            method: "GET".to_owned(),
+            url: "https://a.test/".to_owned(),
+            asked: None,
+            at: Timestamp(0),
+            ms: 0,
+            sent: Digest::ZERO,
+            sent_bytes: 0,
+            status: None,
+            headers: Vec::new(),
+            body: None,
+            body_bytes: 0,
+            error: None,
+        };
+        let recorder = Recorder::default();
+        assert_eq!(recorder.begin(exchange.clone()), Some(0));
+        assert!(!recorder.is_closed());
+        assert_eq!(recorder.take().exchanges.len(), 1);
+        assert!(recorder.is_closed());
+        assert_eq!(recorder.clone().begin(exchange), None);
+        recorder.deny(Wall::Network, "GET https://a.test/", None);
+        assert!(recorder.take().is_empty());
+    }
 
     #[test]
     fn what_a_guest_tried_is_kept_as_far_as_it_is_of_use() {

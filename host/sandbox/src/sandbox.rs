@@ -25,7 +25,7 @@ use wasmtime::component::Linker;
 use crate::cache::Cache;
 use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
-use crate::files::{OPEN_MAX, raise_open_files};
+use crate::files::{OPEN_MAX, Protected, raise_open_files};
 use crate::invoke::{execute, faulted, gate_for, run, take_turn};
 use crate::meter::FAR;
 use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
@@ -76,6 +76,8 @@ pub struct Options {
     pub workers: Option<Workers>,
     /// How long a worker may compile one component.
     pub compile_wall: Duration,
+    /// What no granted folder may reach, besides the places: configuration, state, secrets.
+    pub protected: Vec<Protected>,
 }
 
 impl Options {
@@ -88,6 +90,7 @@ impl Options {
             roots: Vec::new(),
             workers: None,
             compile_wall: compiler::WALL,
+            protected: Vec::new(),
         }
     }
 }
@@ -123,6 +126,8 @@ pub(crate) struct Host {
     /// `None` in a worker process, which keeps nothing.
     pub(crate) cache: Option<Cache>,
     pub(crate) scratch: PathBuf,
+    /// What no granted folder may reach, besides cache and scratch.
+    pub(crate) protected: Vec<Protected>,
     pub(crate) blobs: Arc<dyn Blobs>,
     pub(crate) way_out: WayOut,
     /// Compiles elsewhere; without it, here.
@@ -133,14 +138,17 @@ pub(crate) struct Host {
     pub(crate) places: Semaphore,
     allocation: String,
     components: RwLock<HashMap<Digest, Arc<Component>>>,
-    /// The guests' threads, and those of timers and worker processes: what computes must not make
-    /// late what waits. `None` only while it is dropped.
+    /// The guests' threads, those of timers, and those of worker processes: what computes, or reads
+    /// what a stranger's process says, must not make late what waits. `None` only while it is
+    /// dropped.
     runtimes: Option<Runtimes>,
 }
 
 struct Runtimes {
     guests: Runtime,
     host: Runtime,
+    /// Where worker processes are started, fed and read. `None` in one, which has none of its own.
+    workers: Option<Runtime>,
 }
 
 impl Sandbox {
@@ -151,7 +159,7 @@ impl Sandbox {
     ///
     /// If wasmtime cannot run on this machine, or a folder cannot be used.
     pub fn new(options: Options, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
-        let Options { places, secrets, resolver, roots, workers, compile_wall } = options;
+        let Options { places, secrets, resolver, roots, workers, compile_wall, protected } = options;
         let (engine, allocation) = crate::engine::build()?;
         let linker = link(&engine)?;
         std::fs::create_dir_all(&places.scratch)
@@ -162,16 +170,21 @@ impl Sandbox {
         let network = Network::start(resolver, secrets, roots).map_err(SandboxError::Runtime)?;
         let judges = match &workers {
             Some(workers) if workers.verify => {
-                Some(Pool::new(workers.program.clone(), canonical(&places.scratch)?))
+                let (program, build) = (workers.program.clone(), crate::cache::build(&engine));
+                Some(Pool::new(program, canonical(&places.scratch)?, build))
             }
             _ => None,
         };
-        let compiler = workers.map(|workers| Compiler { program: workers.program, wall: compile_wall });
+        let build = |_: &Workers| crate::cache::build(&engine);
+        let build = workers.as_ref().map(build).unwrap_or_default();
+        let compiler =
+            workers.map(|workers| Compiler { program: workers.program, wall: compile_wall, build });
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
             cache: Some(cache),
             scratch: places.scratch,
+            protected,
             blobs,
             way_out: WayOut::Network(network),
             compiler,
@@ -179,7 +192,7 @@ impl Sandbox {
             places: Semaphore::new(CALLS_AT_ONCE as usize),
             allocation,
             components: RwLock::default(),
-            runtimes: Some(Runtimes::start().map_err(SandboxError::Runtime)?),
+            runtimes: Some(Runtimes::start(true).map_err(SandboxError::Runtime)?),
         })))
     }
 
@@ -192,6 +205,7 @@ impl Sandbox {
             linker,
             cache: None,
             scratch: PathBuf::new(),
+            protected: Vec::new(),
             blobs,
             way_out: WayOut::Host(gate),
             compiler: None,
@@ -199,7 +213,7 @@ impl Sandbox {
             places: Semaphore::new(1),
             allocation: "on demand".to_owned(),
             components: RwLock::default(),
-            runtimes: Some(Runtimes::start().map_err(SandboxError::Runtime)?),
+            runtimes: Some(Runtimes::start(false).map_err(SandboxError::Runtime)?),
         })))
     }
 
@@ -239,12 +253,13 @@ impl Sandbox {
         finish(self.0.runtimes()?.guests.spawn(work)).await
     }
 
-    /// Runs this where timers and worker processes are waited for. Dropping the future ends it.
+    /// Runs this where worker processes are waited for. Dropping the future ends it.
     pub(crate) async fn on_host_threads<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, String> {
-        finish(self.0.runtimes()?.host.spawn(work)).await
+        let runtimes = self.0.runtimes()?;
+        finish(runtimes.workers.as_ref().unwrap_or(&runtimes.host).spawn(work)).await
     }
 
     /// Starts this where timers are waited for, and does not wait for it.
@@ -283,13 +298,18 @@ impl Sandbox {
         let call = async move {
             let Some(judges) = &host.judges else { return faulted("there are no workers to verify in") };
             let turns = Arc::clone(&component.turns);
-            let _turn = take_turn(&turns, &host.places).await;
+            // No place of the calls in this process is taken: who waits for a worker keeps no
+            // executor waiting.
+            let _turn = take_turn(&turns, judges.turns()).await;
             let recorder = Recorder::default();
-            let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
-            let now = Instant::now();
-            let deadline = now.checked_add(wall).unwrap_or(now + FAR);
-            let gate = gate_for(&host, &setting.granted, &setting.limits, deadline, recorder.clone());
             let scrubber = host.way_out.scrubber(&setting.granted);
+            let (own, seen) = (Arc::clone(&host), recorder.clone());
+            let gate = Box::new(move |setting: &Setting| {
+                let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
+                let now = Instant::now();
+                let deadline = now.checked_add(wall).unwrap_or(now + FAR);
+                gate_for(&own, &setting.granted, &setting.limits, deadline, seen.clone())
+            });
             judges.judge(Question { component, setting, submission, gate, scrubber, recorder }).await
         };
         self.on_host_threads(call).await.unwrap_or_else(faulted)
@@ -369,9 +389,12 @@ impl Guests for Sandbox {
 impl Drop for Host {
     fn drop(&mut self) {
         // A runtime may not be waited for on the thread of another one, where this may well run.
-        if let Some(Runtimes { guests, host }) = self.runtimes.take() {
+        if let Some(Runtimes { guests, host, workers }) = self.runtimes.take() {
             guests.shutdown_background();
             host.shutdown_background();
+            if let Some(workers) = workers {
+                workers.shutdown_background();
+            }
         }
     }
 }
@@ -389,7 +412,7 @@ impl Host {
 }
 
 impl Runtimes {
-    fn start() -> io::Result<Self> {
+    fn start(workers: bool) -> io::Result<Self> {
         // Two at least, so that one guest that is slow to yield does not keep all others waiting.
         let cores = std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2));
         let start = |name: &str, threads| {
@@ -401,7 +424,11 @@ impl Runtimes {
                 .enable_all()
                 .build()
         };
-        Ok(Runtimes { guests: start("checkrein-guest", cores)?, host: start("checkrein-timer", 2)? })
+        Ok(Runtimes {
+            guests: start("checkrein-guest", cores)?,
+            host: start("checkrein-timer", 2)?,
+            workers: if workers { Some(start("checkrein-worker", 2)?) } else { None },
+        })
     }
 }
 

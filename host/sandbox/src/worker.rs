@@ -22,6 +22,10 @@ mod wire;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use checkrein_contract::limits::{LimitKey, Limits};
+
+use frame::Most;
+
 pub use child::WorkerError;
 pub use harden::Hardening;
 
@@ -46,21 +50,46 @@ impl Role {
         [Role::Compile, Role::Verify].into_iter().find(|role| role.as_str() == word)
     }
 
-    /// Bytes of the longest frame that the host sends it: a component, or compiled code.
-    pub(crate) fn most_in(self) -> u32 {
+    /// The longest frame that the host sends it: a component; or a submission, compiled code, and
+    /// what a request fetched. A worker trusts its host: these keep an accident small, not an
+    /// attack.
+    pub(crate) fn most_in(self) -> Most {
         match self {
-            Role::Compile => 96 << 20,
-            Role::Verify => 1 << 30,
+            Role::Compile => Most { json: SMALL, raw: 96 << 20 },
+            Role::Verify => Most { json: 2 << 30, raw: 2 << 30 },
         }
     }
 
-    /// Bytes of the longest frame that it sends: compiled code, or a verdict with its log.
-    pub(crate) fn most_out(self) -> u32 {
+    /// The longest frame that it sends: compiled code; or, before its first question, some words.
+    pub(crate) fn most_out(self) -> Most {
         match self {
-            Role::Compile => 1 << 30,
-            Role::Verify => 64 << 20,
+            Role::Compile => Most { json: SMALL, raw: 1 << 30 },
+            Role::Verify => Most { json: SMALL, raw: 0 },
         }
     }
+}
+
+/// Bytes of JSON of every frame that carries nothing of a limit's size.
+const SMALL: u32 = 1 << 20;
+/// Bytes of a request's URL and headers, or of an id that is looked for, that a worker sends on. No
+/// server takes longer ones, and no fact has a longer id.
+pub(crate) const WANTED: usize = 1 << 20;
+
+/// The longest frame that a judging worker sends while it is asked under these limits: a verdict
+/// with its log, or a request with its body.
+pub(crate) fn most_out_under(limits: &Limits) -> Most {
+    // In JSON a control character is six bytes, and a byte of a header at most four. What surrounds
+    // the text of a finding or check has no limit of its own: there is room for some 100,000.
+    const FRAME: u64 = 16 << 20;
+    let texts = limits.get(LimitKey::Outcome).saturating_add(limits.get(LimitKey::Log));
+    let bytes = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    Most { json: bytes(texts.saturating_mul(6).saturating_add(FRAME)), raw: bytes(most_body(limits)) }
+}
+
+/// Bytes of a request's body that a worker sends on: one more than may leave, so that the gate of
+/// the host sees, refuses and records what is too long.
+pub(crate) fn most_body(limits: &Limits) -> u64 {
+    limits.get(LimitKey::HttpOut).saturating_add(1)
 }
 
 /// Exit code of a worker that could not do its work; what was wrong stands on stderr.
@@ -71,7 +100,7 @@ const FAILED: u8 = 70;
 pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let role = args.next().and_then(|word| Role::parse(&word.to_string_lossy()));
     let ended = match role {
-        Some(Role::Compile) => compile::main(),
+        Some(Role::Compile) => compile::main(args.next()),
         Some(Role::Verify) => judge::main(args.next()),
         None => {
             Err("`worker` is started by the host itself, as `worker compile` or `worker verify`".to_owned())
@@ -90,4 +119,27 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
 #[expect(clippy::print_stderr, reason = "a worker has no other way to tell its host why it ends")]
 fn say(why: &str) {
     eprintln!("checkrein worker: {why}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_hold_what_the_limits_of_a_question_allow() {
+        let mut ceilings = Limits::default();
+        for key in LimitKey::ALL {
+            ceilings = ceilings.with(*key, key.default_ceiling());
+        }
+        for limits in [Limits::default(), ceilings] {
+            let most = most_out_under(&limits);
+            // The worst text: all of it escaped.
+            let escaped = serde_json::to_string("\u{1}").unwrap().len() as u64 - 2;
+            let texts = limits.get(LimitKey::Log) + limits.get(LimitKey::Outcome);
+            assert!(u64::from(most.json) > escaped * texts);
+            assert!(u64::from(most.json) > 6 * WANTED as u64);
+            assert!(u64::from(most.raw) > limits.get(LimitKey::HttpOut));
+            assert!(u64::from(Role::Verify.most_in().raw) > limits.get(LimitKey::HttpIn));
+        }
+    }
 }

@@ -4,7 +4,7 @@
 mod portrait;
 mod tell;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use checkrein_contract::cases::{self, Case, Expect};
@@ -21,7 +21,7 @@ use checkrein_contract::section;
 use checkrein_contract::task::Mode;
 use checkrein_harness::action::unfit;
 use checkrein_harness::driver::Clock;
-use checkrein_sandbox::{LoadReport, Loaded, Sandbox, Secrets};
+use checkrein_sandbox::{LoadReport, Loaded, Protected, Sandbox, Secrets, check_folder};
 use checkrein_store::State;
 use serde_json::{Map, Value, json};
 
@@ -77,6 +77,7 @@ pub(super) async fn attempt(global: &Global, args: &TryArgs) -> Result<u8, CliEr
     let folder = tempfile::Builder::new().prefix("checkrein-try-").tempdir();
     let folder = folder.map_err(|error| StorageError::of_io(&std::env::temp_dir(), &error))?;
     let state = State::open(&folder.path().join("state"))?;
+    check_once(&once, &operator, &state)?;
     let sandbox = world::sandbox(&state, &operator, Secrets::default()).await?;
     let report = sandbox.check(args.file.as_path()).await;
     let portrait = Portrait::of(&args.file);
@@ -149,9 +150,6 @@ fn grant_once(once: &mut Granted, text: &str) -> Result<(), CliError> {
         if folder.access == Access::ReadWrite {
             return Err(wrong("a component that is tried writes nowhere", "write `ro` in place of `rw`"));
         }
-        if !Path::new(&folder.path).is_dir() {
-            return Err(wrong("there is no such folder", "name one that is there"));
-        }
         once.files.push(folder);
         return Ok(());
     }
@@ -159,6 +157,19 @@ fn grant_once(once: &mut Granted, text: &str) -> Result<(), CliError> {
         wrong(&format!("expected {}, found {}", fault.expected, fault.found), &fault.mend)
     })?;
     once.network.push(rule);
+    Ok(())
+}
+
+/// The folders that are granted once are held against this machine, as those of a grant are.
+fn check_once(once: &Granted, operator: &Operator, state: &State) -> Result<(), CliError> {
+    let mut protected = standing::of_operator(operator);
+    protected.push(Protected::Folder(state.dir().to_owned()));
+    for folder in &once.files {
+        check_folder(folder, &protected).map_err(|why| {
+            let message = format!("--grant-once \"{folder}\": that folder {why}");
+            CliError::usage(message, "name a folder that can be given")
+        })?;
+    }
     Ok(())
 }
 
@@ -376,8 +387,35 @@ mod tests {
         grant_once(&mut once, "https://a.example/*").unwrap();
         grant_once(&mut once, "ro /tmp").unwrap();
         assert_eq!((once.network.len(), once.files.len()), (1, 1));
-        for bad in ["rw /tmp", "/tmp", "ro /there/is/none", "a.example", "*", ""] {
+        for bad in ["rw /tmp", "/tmp", "a.example", "*", ""] {
             assert!(grant_once(&mut once, bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_granted_once_is_held_against_what_is_the_operators() {
+        let place = tempfile::tempdir().unwrap();
+        let path = |name: &str| place.path().join(name);
+        for name in ["own", "data"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        std::os::unix::fs::symlink(path("data"), path("link")).unwrap();
+        let state = State::open(&path("state")).unwrap();
+        let operator = Operator { file: Some(path("own/operator.toml")), ..Operator::default() };
+        let check = |name: &str| {
+            let mut once = Granted::default();
+            grant_once(&mut once, &format!("ro {}", path(name).display())).unwrap();
+            check_once(&once, &operator, &state).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("data"), Ok(()));
+        for (name, why) in [
+            ("own", "which no component may read"),
+            ("link", "or a link"),
+            ("none", "is not there"),
+            ("state/blobs", "where the sandbox keeps its own files"),
+        ] {
+            let told = check(name).unwrap_err();
+            assert!(told.contains("--grant-once") && told.contains(why), "{name}: {told}");
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn call(
     check_inputs(&inputs)?;
     let standing = Standing::find(global)?;
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let sandbox = world::sandbox_of(&state, &standing).await?;
     let components = Components::load(&sandbox, &standing, Mode::ReadWrite).await?;
     if !components.skills.iter().any(|card| card.name() == skill) {
         let known: Vec<&str> = components.skills.iter().map(|card| card.name()).collect();

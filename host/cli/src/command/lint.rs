@@ -20,7 +20,8 @@ pub(super) fn lint(global: &Global) -> Result<u8, CliError> {
     let (config, operator) = standing::files(global)?;
     let found = manifests(&config)?;
     let all: Vec<&Manifest> = found.iter().map(|(_, manifest)| manifest).collect();
-    let mut faults = grant_faults(&config, &all);
+    let protected = standing::protected(global, &config, &operator)?;
+    let mut faults = grant_faults(&config, &all, &protected);
     faults.extend(standing::above_ceiling(&config, &operator));
     let mut rules = Vec::new();
     for manifest in all {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use checkrein_contract::event::{ComponentCard, Ended, Event, Logged, Setup};
 use checkrein_contract::grant::Granted;
-use checkrein_contract::id::CallId;
+use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::interface::LimitHit;
 use checkrein_contract::limits::{LimitChanges, LimitKey};
 use checkrein_contract::manifest::Manifest;
@@ -49,7 +49,8 @@ fn show(global: &Global, name: Option<&str>) -> Result<u8, CliError> {
         ));
     }
     let all: Vec<&Manifest> = found.iter().map(|(_, manifest)| manifest).collect();
-    let mut faults = grant_faults(&config, &all);
+    let protected = standing::protected(global, &config, &operator)?;
+    let mut faults = grant_faults(&config, &all, &protected);
     faults.extend(standing::above_ceiling(&config, &operator));
     let shown: Vec<Policy<'_>> = found
         .iter()
@@ -205,8 +206,56 @@ fn or_dash(cells: Vec<String>) -> Vec<String> {
 /// What was refused to one component in a run.
 #[derive(Default)]
 struct Refused {
-    lines: Vec<(CallId, Record, Option<LimitHit>)>,
+    lines: Vec<Line>,
     needs: Needs,
+}
+
+/// What one of its parts was refused, once.
+struct Line {
+    part: Part,
+    at: At,
+    record: Record,
+    limit: Option<LimitHit>,
+}
+
+/// Which part of a component ran.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Part {
+    Trigger,
+    Executor,
+    Verification,
+    Recovery,
+}
+
+impl Part {
+    fn as_str(self) -> &'static str {
+        match self {
+            Part::Trigger => "trigger",
+            Part::Executor => "executor",
+            Part::Verification => "verification",
+            Part::Recovery => "recovery",
+        }
+    }
+}
+
+/// For what it ran: a trigger is asked before there is a call.
+#[derive(Debug)]
+enum At {
+    Call(CallId),
+    Subgoal(SubgoalId),
+}
+
+impl Line {
+    fn place(&self) -> String {
+        let at = match &self.at {
+            At::Call(call) => call.to_string(),
+            At::Subgoal(subgoal) => subgoal.to_string(),
+        };
+        match self.part {
+            Part::Executor | Part::Verification => at,
+            Part::Trigger | Part::Recovery => format!("{at}, {}", self.part.as_str()),
+        }
+    }
 }
 
 fn explain(global: &Global, run: &str, call: Option<&str>) -> Result<u8, CliError> {
@@ -236,29 +285,49 @@ fn explain(global: &Global, run: &str, call: Option<&str>) -> Result<u8, CliErro
 fn refusals(events: &[Logged], only: Option<&str>) -> Result<BTreeMap<String, Refused>, CliError> {
     let mut skills: BTreeMap<CallId, String> = BTreeMap::new();
     let mut refused: BTreeMap<String, Refused> = BTreeMap::new();
-    for logged in events {
-        let (call, name, record, hit) = match &logged.event {
-            Event::CallIntended { call, skill, .. } => {
-                skills.insert(call.clone(), skill.clone());
-                continue;
-            }
-            Event::CallEnded { call, ended, record, .. } => {
-                let hit = match ended {
-                    Ended::Limited { hit } => Some(hit.clone()),
-                    _ => None,
-                };
-                (call, skills.get(call).cloned().unwrap_or_default(), record, hit)
-            }
-            Event::VerdictGiven { call, judge, record, .. } => (call, judge.name().to_owned(), record, None),
-            _ => continue,
+    let mut add = |name: String, part: Part, at: At, record: &Record, ended_by: Option<&LimitHit>| {
+        let asked = match &at {
+            At::Call(call) => only.is_none_or(|only| only == call.as_str()),
+            At::Subgoal(_) => only.is_none(),
         };
-        if only.is_some_and(|only| only != call.as_str()) || (record.denials.is_empty() && hit.is_none()) {
-            continue;
+        let limit = ended_by.or(record.limit.as_ref()).cloned();
+        if !asked || (record.denials.is_empty() && limit.is_none()) {
+            return;
         }
         let one = refused.entry(name).or_default();
         one.needs.add(record);
-        hit.iter().for_each(|hit| one.needs.add_limit(hit));
-        one.lines.push((call.clone(), record.clone(), hit));
+        limit.iter().for_each(|hit| one.needs.add_limit(hit));
+        one.lines.push(Line { part, at, record: record.clone(), limit });
+    };
+    for logged in events {
+        match &logged.event {
+            Event::SkillsAssessed { subgoal, assessed } => {
+                for one in assessed {
+                    let at = At::Subgoal(subgoal.clone());
+                    add(one.skill.clone(), Part::Trigger, at, &one.record, None);
+                }
+            }
+            Event::CallIntended { call, skill, .. } => {
+                skills.insert(call.clone(), skill.clone());
+            }
+            Event::CallEnded { call, ended, record, .. } => {
+                let hit = match ended {
+                    Ended::Limited { hit } => Some(hit),
+                    _ => None,
+                };
+                let name = skills.get(call).cloned().unwrap_or_default();
+                add(name, Part::Executor, At::Call(call.clone()), record, hit);
+            }
+            Event::VerdictGiven { call, judge, record, .. } => {
+                let at = At::Call(call.clone());
+                add(judge.name().to_owned(), Part::Verification, at, record, None);
+            }
+            Event::RemedyGiven { call, record, .. } => {
+                let name = skills.get(call).cloned().unwrap_or_default();
+                add(name, Part::Recovery, At::Call(call.clone()), record, None);
+            }
+            _ => {}
+        }
     }
     match only {
         Some(only) if !skills.keys().any(|call| call.as_str() == only) => {
@@ -285,8 +354,19 @@ fn explained_json(setup: &Setup, name: &str, one: &Refused) -> Value {
     let calls: Vec<Value> = one
         .lines
         .iter()
-        .map(|(call, record, hit)| {
-            json!({ "call": call, "denials": record.denials, "more_denials": record.more_denials, "limit": hit })
+        .map(|line| {
+            let (call, subgoal) = match &line.at {
+                At::Call(call) => (Some(call), None),
+                At::Subgoal(subgoal) => (None, Some(subgoal)),
+            };
+            json!({
+                "call": call,
+                "subgoal": subgoal,
+                "part": line.part.as_str(),
+                "denials": line.record.denials,
+                "more_denials": line.record.more_denials,
+                "limit": line.limit,
+            })
         })
         .collect();
     json!({
@@ -301,12 +381,13 @@ fn explained_json(setup: &Setup, name: &str, one: &Refused) -> Value {
 fn print_explained(setup: &Setup, name: &str, one: &Refused) {
     let version = card(setup, name).map_or("", |card| card.manifest.version.as_str());
     output::line(&one_line(&format!("{name} {version} was refused"), 200));
-    for (call, record, hit) in &one.lines {
-        for line in words::denials(record) {
-            output::line(&one_line(&format!("  {call}  {line}"), 400));
+    for line in &one.lines {
+        let place = line.place();
+        for denial in words::denials(&line.record) {
+            output::line(&one_line(&format!("  {place}  {denial}"), 400));
         }
-        if let Some(hit) = hit {
-            output::line(&one_line(&format!("  {call}  limit: {}", words::limit_hit(hit)), 400));
+        if let Some(hit) = &line.limit {
+            output::line(&one_line(&format!("  {place}  limit: {}", words::limit_hit(hit)), 400));
         }
     }
     let (grant, not_asked) = grant_of(setup, name, &one.needs);
@@ -328,5 +409,64 @@ pub(super) fn print_needs(grant: &[String], not_asked: &[String], never: &[Strin
     if !never.is_empty() {
         output::line("no grant allows:");
         never.iter().for_each(|line| output::line(&format!("  {}", one_line(line, 400))));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use checkrein_contract::digest::Digest;
+    use checkrein_contract::event::{Assessed, Judge, Judgement};
+    use checkrein_contract::id::{RunId, Timestamp};
+    use checkrein_contract::limits::Used;
+    use checkrein_contract::record::Wall;
+
+    use super::*;
+
+    fn log(events: Vec<Event>) -> Vec<Logged> {
+        let logged =
+            |(seq, event)| Logged { seq, at: Timestamp(0), prev: Digest::ZERO, digest: Digest::ZERO, event };
+        (1..).zip(events).map(logged).collect()
+    }
+
+    #[test]
+    fn what_triggers_verifications_and_recoveries_were_refused_is_explained() {
+        let call = CallId::new(&RunId("20261130-abcdef".into()), &SubgoalId("a".into()), 1);
+        let mut socket = Record::default();
+        socket.deny(Wall::Socket, "a TCP socket (IPv4)".into(), None);
+        let hit = LimitHit { limit: "fuel".into(), allowed: 10, used: 11 };
+        let limited = Record { limit: Some(hit.clone()), ..Record::default() };
+        let assessed =
+            Assessed { skill: "s".into(), score: 0, reason: "r".into(), args: None, record: socket.clone() };
+        let judge = Judge::Verifier { name: "v".into(), component: Digest::ZERO, binding: 0 };
+        let events = log(vec![
+            Event::SkillsAssessed { subgoal: "a".into(), assessed: vec![assessed] },
+            Event::CallIntended {
+                call: call.clone(),
+                subgoal: "a".into(),
+                skill: "s".into(),
+                version: "1.0.0".into(),
+                component: Digest::ZERO,
+                args: Default::default(),
+                attempt: 1,
+                seed: 0,
+            },
+            Event::VerdictGiven {
+                call: call.clone(),
+                judge,
+                judgement: Judgement::Unavailable { reason: "r".into() },
+                used: Used::default(),
+                record: limited,
+            },
+            Event::RemedyGiven { call: call.clone(), diagnosis: "d".into(), remedy: None, record: socket },
+        ]);
+        let refused = refusals(&events, None).unwrap();
+        let parts = |name: &str| refused[name].lines.iter().map(|line| line.part).collect::<Vec<_>>();
+        assert_eq!(parts("s"), [Part::Trigger, Part::Recovery]);
+        assert_eq!(parts("v"), [Part::Verification]);
+        assert_eq!(refused["v"].lines[0].limit, Some(hit));
+        assert!(!refused["v"].needs.is_empty() && refused["s"].needs.never().len() == 1);
+        // A trigger belongs to no call.
+        let of_call = refusals(&events, Some(call.as_str())).unwrap();
+        assert_eq!(of_call["s"].lines.len(), 1);
     }
 }

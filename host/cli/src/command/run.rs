@@ -73,7 +73,7 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
         ));
     }
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let sandbox = world::sandbox_of(&state, &standing).await?;
     let components = Components::load(&sandbox, &standing, task.task.mode).await?;
     check_skills(file, &task, &components)?;
     let run = start(&state, sandbox, task, components, &args.planner, standing.operator.process).await?;

@@ -145,7 +145,7 @@ fn print_manifest(manifest: &Manifest, cases: Option<&str>) {
 async fn list(global: &Global) -> Result<u8, CliError> {
     let standing = Standing::find(global)?;
     let state = world::open_state(global)?;
-    let sandbox = world::sandbox(&state, &standing.operator, standing.secrets.clone()).await?;
+    let sandbox = world::sandbox_of(&state, &standing).await?;
     let components = Components::load(&sandbox, &standing, Mode::ReadWrite).await?;
     if global.json {
         let list: Vec<_> = components

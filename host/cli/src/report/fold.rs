@@ -14,7 +14,7 @@ use checkrein_contract::task::Stage;
 use super::figure;
 use super::view::{
     AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView,
-    StageView, SubgoalView, VerdictView, VerifiedBy,
+    StageView, SubgoalView, TriggerView, VerdictView, VerifiedBy,
 };
 
 impl RunView {
@@ -81,6 +81,7 @@ fn stage_view(stage: &Stage) -> StageView {
         closing: None,
         args: Default::default(),
         scope: Vec::new(),
+        triggers: Vec::new(),
         calls: Vec::new(),
         refusals: Vec::new(),
         criteria: Vec::new(),
@@ -118,6 +119,7 @@ impl Fold<'_> {
             Event::StageEvaluated { stage, met } => self.stage(stage.as_str())?.met = Some(*met),
             Event::SubgoalOpened { .. }
             | Event::SubgoalClosed { .. }
+            | Event::SkillsAssessed { .. }
             | Event::ActionRefused { .. }
             | Event::CriteriaEvaluated { .. }
             | Event::AskOpened { .. }
@@ -133,7 +135,6 @@ impl Fold<'_> {
                 self.view.contradictions.push(ContradictionView { call, subject, current, other: *other });
             }
             Event::RestorePointSet { .. }
-            | Event::SkillsAssessed { .. }
             | Event::ActionProposed { .. }
             | Event::BudgetReserved { .. }
             | Event::TimerSet { .. }
@@ -155,6 +156,13 @@ impl Fold<'_> {
                 let view = self.subgoal(subgoal)?;
                 view.closed = Some(at);
                 view.closing = Some(closing.clone());
+            }
+            Event::SkillsAssessed { subgoal, assessed } => {
+                let seen = assessed.iter().filter(|one| !one.record.is_empty());
+                let triggers = seen
+                    .map(|one| TriggerView { skill: one.skill.clone(), record: one.record.clone() })
+                    .collect();
+                self.subgoal(subgoal)?.triggers = triggers;
             }
             Event::ActionRefused { subgoal, problems } => {
                 self.subgoal(subgoal)?.refusals.push(RefusalView { at, problems: problems.clone() });
@@ -194,9 +202,9 @@ impl Fold<'_> {
                 view.accepted = Some(false);
                 view.reasons.clone_from(reasons);
             }
-            Event::RemedyGiven { call, diagnosis, remedy } => {
-                let advice = AdviceView { diagnosis: diagnosis.clone(), remedy: remedy.clone() };
-                self.call(call)?.advice = Some(advice);
+            Event::RemedyGiven { call, diagnosis, remedy, record } => {
+                let (diagnosis, remedy) = (diagnosis.clone(), remedy.clone());
+                self.call(call)?.advice = Some(AdviceView { diagnosis, remedy, record: record.clone() });
             }
             other => bail!("`{}` is of no call", other.kind()),
         }

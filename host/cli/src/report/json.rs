@@ -98,6 +98,9 @@ fn subgoal_json(subgoal: &SubgoalView) -> Value {
         "closed": subgoal.closed.map(words::time),
         "closing": subgoal.closing,
         "criteria": subgoal.criteria,
+        "triggers": subgoal.triggers.iter().map(|trigger| json!({
+            "skill": trigger.skill, "record": trigger.record,
+        })).collect::<Vec<_>>(),
         "refusals": subgoal.refusals.iter().map(|refusal| json!({
             "at": words::time(refusal.at), "problems": refusal.problems,
         })).collect::<Vec<_>>(),
@@ -146,6 +149,7 @@ pub fn call_json(call: &CallView) -> Value {
         "verdicts": verdicts.collect::<Vec<_>>(),
         "diagnosis": call.advice.as_ref().map(|advice| &advice.diagnosis),
         "remedy": call.advice.as_ref().map(|advice| &advice.remedy),
+        "recovery_record": call.advice.as_ref().map(|advice| &advice.record),
     })
 }
 

@@ -68,8 +68,10 @@ fn of_subgoal(event: &Event) -> String {
             json(&Value::Object(args.clone()), VALUE_MAX)
         ),
         Event::SkillsAssessed { subgoal, assessed } => {
-            let each: Vec<String> =
-                assessed.iter().map(|one| format!("{} {} ({})", one.skill, one.score, one.reason)).collect();
+            let each: Vec<String> = assessed
+                .iter()
+                .map(|one| format!("{} {} ({}){}", one.skill, one.score, one.reason, walls(&one.record)))
+                .collect();
             format!(
                 "{subgoal}: {}",
                 if each.is_empty() { "none applies".to_owned() } else { each.join(", ") }
@@ -127,9 +129,9 @@ fn of_call(event: &Event) -> String {
         Event::ContradictionFound { call, subject, current, .. } => {
             format!("{call}: other content on {subject}, which has {current}")
         }
-        Event::RemedyGiven { call, diagnosis, remedy } => {
+        Event::RemedyGiven { call, diagnosis, remedy, record } => {
             let remedy = remedy.as_ref().map_or_else(|| "no remedy".to_owned(), words::remedy);
-            format!("{call}: {diagnosis}; {remedy}")
+            format!("{call}: {diagnosis}; {remedy}{}", walls(record))
         }
         other => other.kind().to_owned(),
     }
@@ -147,15 +149,29 @@ fn walls(record: &Record) -> String {
     text
 }
 
-/// What a call or a judge did at its walls, a line for each exchange and each refusal.
+/// What a trigger, a call, a judge or a recovery did at its walls, a line for each exchange and each
+/// refusal.
 pub fn wall_lines(event: &Event) -> Vec<String> {
-    let (Event::CallEnded { record, .. } | Event::VerdictGiven { record, .. }) = event else {
-        return Vec::new();
+    let lines = match event {
+        Event::CallEnded { record, .. }
+        | Event::VerdictGiven { record, .. }
+        | Event::RemedyGiven { record, .. } => lines_of(record),
+        Event::SkillsAssessed { assessed, .. } => {
+            let named = |skill: &str, lines: Vec<String>| {
+                lines.into_iter().map(|line| format!("{skill}: {line}")).collect::<Vec<_>>()
+            };
+            assessed.iter().flat_map(|one| named(&one.skill, lines_of(&one.record))).collect()
+        }
+        _ => Vec::new(),
     };
+    let indent = " ".repeat(INDENT);
+    lines.iter().map(|text| format!("{indent}{}", cut(&visible(text), DETAIL_MAX))).collect()
+}
+
+fn lines_of(record: &Record) -> Vec<String> {
     let exchanges = record.exchanges.iter().map(words::exchange);
     let refusals = words::denials(record).into_iter().map(|denial| format!("refused, {denial}"));
-    let indent = " ".repeat(INDENT);
-    exchanges.chain(refusals).map(|text| format!("{indent}{}", cut(&visible(&text), DETAIL_MAX))).collect()
+    exchanges.chain(refusals).collect()
 }
 
 fn verdict(judge: &Judge, judgement: &Judgement) -> String {

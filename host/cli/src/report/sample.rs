@@ -159,6 +159,7 @@ impl Sample {
                 call,
                 diagnosis: "sample names of the annotation end in `fb`".to_owned(),
                 remedy: Some(Remedy::RetryWith(json!({"suffix": "fb"}))),
+                record: self.record.clone(),
             },
         ]
     }

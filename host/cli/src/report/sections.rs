@@ -138,19 +138,34 @@ fn failed_call(call: &CallView) -> String {
     title + &items.iter().map(|item| format!("- {item}\n")).collect::<String>()
 }
 
-/// What a call and its judges tried at the walls in vain.
+/// What a call, its judges and its recovery tried at the walls in vain.
 fn refused(call: &CallView) -> Vec<String> {
     let own = words::denials(&call.record).into_iter().map(|line| prose(&line));
     let judges = call.verdicts.iter().flat_map(|verdict| {
         let judge = markdown(verdict.judge.name());
         words::denials(&verdict.record).into_iter().map(move |line| format!("of {judge}: {}", prose(&line)))
     });
-    own.chain(judges).collect()
+    let recovery = call.advice.iter().flat_map(|advice| {
+        words::denials(&advice.record).into_iter().map(|line| format!("of its recovery: {}", prose(&line)))
+    });
+    own.chain(judges).chain(recovery).collect()
 }
 
-/// What was refused to calls that went well all the same; empty if nothing.
+/// What was refused to triggers, and to calls that went well all the same; empty if nothing.
 pub fn refusals(view: &RunView) -> String {
     let mut out = String::new();
+    for subgoal in view.subgoals() {
+        for trigger in &subgoal.triggers {
+            let lines = words::denials(&trigger.record);
+            if lines.is_empty() {
+                continue;
+            }
+            let (id, skill) = (markdown(subgoal.id.as_str()), markdown(&trigger.skill));
+            out.push_str(&format!("**{id}, the trigger of {skill}**\n\n"));
+            out.extend(lines.iter().map(|line| format!("- {}\n", prose(line))));
+            out.push('\n');
+        }
+    }
     for call in view.calls().filter(|call| !call.went_wrong()) {
         let lines = refused(call);
         if lines.is_empty() {

@@ -114,6 +114,10 @@ impl Tree {
             _ => String::new(),
         };
         self.line(1, &format!("{mark} {}: {}{time}", subgoal.id, subgoal.goal));
+        for trigger in &subgoal.triggers {
+            self.line(2, &format!("trigger of {}", trigger.skill));
+            self.walls(&trigger.record);
+        }
         for call in &subgoal.calls {
             self.call(call);
         }
@@ -156,6 +160,7 @@ impl Tree {
             if let Some(remedy) = &advice.remedy {
                 self.line(3, &format!("remedy: {}", words::remedy(remedy)));
             }
+            self.walls(&advice.record);
         }
     }
 

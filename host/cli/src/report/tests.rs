@@ -4,8 +4,8 @@ use std::fs;
 use std::io::Write as _;
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Ended, Event, Logged};
-use checkrein_contract::id::Timestamp;
+use checkrein_contract::event::{Assessed, Ended, Event, Logged};
+use checkrein_contract::id::{CallId, Timestamp};
 use checkrein_contract::interface::Level;
 use checkrein_contract::record::{Exchange, Record, Wall};
 use serde_json::json;
@@ -115,12 +115,29 @@ fn walls(words: &str) -> Record {
 }
 
 #[test]
+fn what_a_trigger_and_a_recovery_were_refused_is_told() {
+    let assessed =
+        Assessed { skill: "de".into(), score: 1, reason: "r".into(), args: None, record: walls("u") };
+    let run = Sample::default().view().run;
+    let call = CallId::new(&run, &"de".into(), 1);
+    let events = [
+        Event::SkillsAssessed { subgoal: "de".into(), assessed: vec![assessed] },
+        Event::RemedyGiven { call, diagnosis: "d".into(), remedy: None, record: walls("u") },
+    ];
+    for (event, who) in events.iter().zip(["de: ", ""]) {
+        let lines = wall_lines(event);
+        assert!(lines.iter().any(|line| line.trim() == format!("{who}refused, network: u")), "{lines:?}");
+    }
+}
+
+#[test]
 fn what_left_and_what_was_refused_is_shown() {
     let view = Sample { record: walls("https://a.example/x"), ..Sample::default() }.view();
     let markdown = markdown(&view);
     assert!(markdown.contains("## What was refused"), "{markdown}");
     assert!(markdown.contains("It asked `https://a.example/x https://a.example/x` (200 "), "{markdown}");
     assert!(markdown.contains("- Refused, network: "), "{markdown}");
+    assert!(markdown.contains("- Refused, of its recovery: network: "), "{markdown}");
     assert!(show(&view).contains("✗ refused, network: https://a.example/x"), "{}", show(&view));
     let lines: Vec<String> = Sample { record: walls("u"), ..Sample::default() }
         .events()

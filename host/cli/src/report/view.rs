@@ -88,6 +88,8 @@ pub struct SubgoalView {
     pub args: Map<String, Value>,
     /// The facts that it could read.
     pub scope: Vec<FactId>,
+    /// The triggers that did something at their walls.
+    pub triggers: Vec<TriggerView>,
     /// Its calls, in order.
     pub calls: Vec<CallView>,
     /// Actions that were turned down before any call.
@@ -96,6 +98,15 @@ pub struct SubgoalView {
     pub criteria: Vec<CriterionState>,
     /// Questions to a person.
     pub asks: Vec<String>,
+}
+
+/// A trigger that did something at its walls.
+#[derive(Clone, Debug)]
+pub struct TriggerView {
+    /// Of which skill.
+    pub skill: String,
+    /// What it did.
+    pub record: Record,
 }
 
 /// An action that was turned down.
@@ -166,6 +177,8 @@ pub struct AdviceView {
     pub diagnosis: String,
     /// What it advises.
     pub remedy: Option<Remedy>,
+    /// What it did at its walls.
+    pub record: Record,
 }
 
 /// A fact, with its content and who stands for it.

@@ -15,6 +15,7 @@ use checkrein_contract::limits::LimitKey;
 use checkrein_contract::port::{
     BoxFuture, End, Execution, FactSource, NoFacts, NoObserver, Observer, Ran, Setting, StorageError, Tree,
 };
+use checkrein_contract::record::Record;
 use checkrein_contract::task::{InputFile, SubgoalSpec};
 use serde_json::{Map, Value, json};
 
@@ -97,7 +98,8 @@ impl Context<'_> {
             let mut assessed = Vec::new();
             for (card, setting) in settings {
                 let ran = guests.assess(setting, asked.clone()).await;
-                assessed.push(assessment(&card, ran.end, named)?);
+                let record = recorded(&ran.end, ran.record);
+                assessed.push(Assessed { record, ..assessment(&card, ran.end, named)? });
             }
             Ok(Input::Assessed { subgoal, assessed })
         })
@@ -155,7 +157,7 @@ impl Context<'_> {
             let ran = guests.verify(setting, submission).await;
             drop((input, artifacts, work));
             facts.whole()?;
-            let (used, record) = (ran.used, ran.record.clone());
+            let (used, record) = (ran.used, recorded(&ran.end, ran.record.clone()));
             Ok(Input::Judged { call: id, judgement: judgement(&judge, ran)?, judge, used, record })
         }))
     }
@@ -177,7 +179,9 @@ impl Context<'_> {
         let setting = self.setting(card, call.seed, Arc::new(NoFacts), Arc::new(NoObserver));
         let (guests, id, name) = (self.world.guests.clone(), id.clone(), call.skill.clone());
         Box::pin(async move {
-            let (diagnosis, remedy) = match guests.recover(setting, mishap).await.end {
+            let ran = guests.recover(setting, mishap).await;
+            let record = recorded(&ran.end, ran.record);
+            let (diagnosis, remedy) = match ran.end {
                 End::Returned(advice) => (advice.diagnosis, Some(advice.remedy)),
                 End::Fault(detail) => return Err(DriveError::Host { component: name, detail }),
                 End::Storage(error) => return Err(error.into()),
@@ -187,7 +191,7 @@ impl Context<'_> {
                     (format!("its recovery returned what it may not: {}", problem.message), None)
                 }
             };
-            Ok(Input::Recovered { call: id, diagnosis, remedy })
+            Ok(Input::Recovered { call: id, diagnosis, remedy, record })
         })
     }
 
@@ -368,11 +372,27 @@ fn missing(component: &str) -> DriveError {
     }
 }
 
-/// A trigger's answer, capped by the grant. A skill that the task names applies, whatever score
-/// its trigger gives; a trigger that fails leaves its skill out, and says why.
+/// What a trigger, a verification or a recovery did at its walls, with the limit that ended it: what
+/// is said of its ending is words.
+fn recorded<T>(end: &End<T>, record: Record) -> Record {
+    let limit = match end {
+        End::Limited(hit) => Some(hit.clone()),
+        End::Returned(_) | End::Trapped(_) | End::Invalid(_) | End::Storage(_) | End::Fault(_) => None,
+    };
+    Record { limit, ..record }
+}
+
+/// A trigger's answer, capped by the grant, without its record. A skill that the task names applies,
+/// whatever score its trigger gives; a trigger that fails leaves its skill out, and says why.
 fn assessment(card: &ComponentCard, end: End<Assessment>, named: bool) -> Result<Assessed, DriveError> {
     let skill = card.name().to_owned();
-    let left_out = |reason: String| Assessed { skill: card.name().to_owned(), score: 0, reason, args: None };
+    let left_out = |reason: String| Assessed {
+        skill: card.name().to_owned(),
+        score: 0,
+        reason,
+        args: None,
+        record: Record::default(),
+    };
     Ok(match end {
         End::Returned(said) => {
             let score = if named { said.score.max(1) } else { said.score };
@@ -383,7 +403,13 @@ fn assessment(card: &ComponentCard, end: End<Assessment>, named: bool) -> Result
                     return Ok(left_out("its trigger gave arguments that are not an object".to_owned()));
                 }
             };
-            Assessed { skill, score: score.min(card.max_score), reason: said.reason, args }
+            Assessed {
+                skill,
+                score: score.min(card.max_score),
+                reason: said.reason,
+                args,
+                record: Record::default(),
+            }
         }
         End::Limited(hit) => left_out(format!(
             "its trigger ran into the limit `{}` ({} of {})",

@@ -14,7 +14,7 @@ use checkrein_contract::interface::{
 use checkrein_contract::manifest::{Effects, Kind};
 use checkrein_contract::network::Rule;
 use checkrein_contract::port::{BoxFuture, Execution, Guests, Ran, Setting};
-use checkrein_contract::record::{Exchange, Record};
+use checkrein_contract::record::{Exchange, Record, Wall};
 use checkrein_contract::task::Mode;
 use serde_json::json;
 
@@ -170,6 +170,63 @@ fn a_source_that_was_never_fetched() {
         let (_, state) = run_fetching(&Fetching::new(script, record), setup(vec![subgoal("one")]));
         assert_eq!(state.facts.len(), usize::from(good_source), "{told}");
     }
+}
+
+/// Guests by a script whose triggers and recoveries try what nobody allows them.
+struct Probing {
+    guests: Scripted,
+    record: Record,
+}
+
+impl Guests for Probing {
+    fn assess(&self, setting: Setting, subgoal: Subgoal) -> BoxFuture<'_, Ran<Assessment>> {
+        Box::pin(
+            async move { Ran { record: self.record.clone(), ..self.guests.assess(setting, subgoal).await } },
+        )
+    }
+
+    fn execute(&self, setting: Setting, call: Call) -> BoxFuture<'_, Ran<Execution>> {
+        self.guests.execute(setting, call)
+    }
+
+    fn verify(
+        &self,
+        setting: Setting,
+        submission: Submission,
+    ) -> BoxFuture<'_, Ran<Result<Verdict, Failure>>> {
+        self.guests.verify(setting, submission)
+    }
+
+    fn recover(&self, setting: Setting, mishap: Mishap) -> BoxFuture<'_, Ran<Advice>> {
+        Box::pin(
+            async move { Ran { record: self.record.clone(), ..self.guests.recover(setting, mishap).await } },
+        )
+    }
+}
+
+#[test]
+fn what_triggers_and_recoveries_were_refused_is_recorded() {
+    let mut record = Record::default();
+    record.deny(Wall::Socket, "a TCP socket (IPv4)".to_owned(), None);
+    let mut script = good();
+    script.execute = VecDeque::from([failure(FailureKind::Unavailable)]).into();
+    let guests = Arc::new(Probing { guests: script, record: record.clone() });
+    let world = World { guests, ..world(Arc::new(good())) };
+    let log = MemoryLog::default();
+    let events = log.events.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let driver = Driver::start(world, log, setup(vec![subgoal("one")])).unwrap();
+    runtime.block_on(driver.run()).unwrap();
+    let events = events.lock().unwrap();
+    let trigger = events.iter().find_map(|(_, event)| match event {
+        Event::SkillsAssessed { assessed, .. } => Some(&assessed[0].record),
+        _ => None,
+    });
+    let recovery = events.iter().find_map(|(_, event)| match event {
+        Event::RemedyGiven { record, .. } => Some(record),
+        _ => None,
+    });
+    assert_eq!((trigger, recovery), (Some(&record), Some(&record)));
 }
 
 #[test]

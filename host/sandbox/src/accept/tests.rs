@@ -1,4 +1,7 @@
+use checkrein_contract::grant::{SecretHeader, SecretUse};
+
 use super::*;
+use crate::net::Secrets;
 
 fn acceptor(limits: &Limits) -> Acceptor<'_> {
     Acceptor { component: "x", limits, scrubber: Arc::default() }
@@ -20,6 +23,60 @@ fn outcome() -> guest::Outcome {
         supersedes: None,
     };
     guest::Outcome { content: "1".into(), facts: vec![fact], artifacts: Vec::new() }
+}
+
+#[test]
+fn no_secret_leaves_with_an_answer() {
+    const VALUE: &str = "s3cr3tvalue";
+    let uses = [SecretUse {
+        name: "KEY".to_owned(),
+        at: SecretHeader { host: "a.test".to_owned(), header: "x-key".to_owned() },
+    }];
+    let limits = Limits::default();
+    let scrubber = Scrubber::new(&uses, &Secrets::new([("KEY".to_owned(), VALUE.to_owned())]));
+    let acceptor = Acceptor { scrubber: Arc::new(scrubber), ..acceptor(&limits) };
+    let told = |answer: String| {
+        assert!(answer.contains("[secret KEY]") && !answer.contains(VALUE), "{answer}");
+    };
+
+    let check =
+        guest::Check { rule: VALUE.into(), about: vec![VALUE.into(), "a/b".into()], note: VALUE.into() };
+    let finding = guest::Finding {
+        rule: VALUE.into(),
+        severity: guest::Severity::Error,
+        message: VALUE.into(),
+        expected: json!(VALUE).to_string(),
+        actual: json!([VALUE]).to_string(),
+        location: Some(format!("/facts/{VALUE}")),
+        suggestion: Some(VALUE.into()),
+    };
+    let verdict = guest::Verdict { checks: vec![check], findings: vec![finding] };
+    told(format!("{:?}", acceptor.verdict(verdict).unwrap()));
+
+    for remedy in [
+        guest::Remedy::RetryWith(json!({ VALUE: VALUE }).to_string()),
+        guest::Remedy::Replan(VALUE.into()),
+        guest::Remedy::AskPerson(VALUE.into()),
+        guest::Remedy::GiveUp(VALUE.into()),
+    ] {
+        let advice = recovery::Advice { diagnosis: VALUE.into(), remedy };
+        told(format!("{:?}", acceptor.advice(advice).unwrap()));
+    }
+    let other = guest::Remedy::UseSkill(VALUE.into());
+    told(format!(
+        "{:?}",
+        problem(acceptor.advice(recovery::Advice { diagnosis: "d".into(), remedy: other }))
+    ));
+
+    let mut raw = outcome();
+    raw.facts[0].supersedes = Some(VALUE.into());
+    told(format!("{:?}", acceptor.outcome(raw).unwrap()));
+    // What names something is refused: under another name it would be something else.
+    let mut raw = outcome();
+    raw.facts[0].subject = format!("a/{VALUE}");
+    told(format!("{:?}", problem(acceptor.outcome(raw))));
+    told(format!("{:?}", problem(acceptor.outcome(naming(&[VALUE])))));
+    told(format!("{:?}", problem(acceptor.outcome(naming(&[&format!("../{VALUE}")])))));
 }
 
 #[test]
@@ -169,10 +226,12 @@ fn whatever_is_taken_can_be_read_back_from_what_it_is_stored_in() {
         call: call(),
         diagnosis: advice.diagnosis,
         remedy: Some(advice.remedy),
+        record: Record::default(),
     });
     let raw = trigger::Assessment { score: 1, reason: "r".into(), args: Some(object.clone()) };
     let Value::Object(args) = acceptor.assessment(raw).unwrap().args.unwrap() else { panic!() };
-    let assessed = Assessed { skill: "s".into(), score: 1, reason: "r".into(), args: Some(args) };
+    let record = Record::default();
+    let assessed = Assessed { skill: "s".into(), score: 1, reason: "r".into(), args: Some(args), record };
     assert_read_back(&Event::SkillsAssessed { subgoal: "s".into(), assessed: vec![assessed] });
     // Where an object is due, an array is refused, and quoted.
     let advice = recovery::Advice { diagnosis: "d".into(), remedy: guest::Remedy::RetryWith(array) };

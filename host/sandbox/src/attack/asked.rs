@@ -8,7 +8,7 @@ use checkrein_contract::interface::{Body, Call, Cause, LimitHit, Mishap, Outcome
 use checkrein_contract::limits::{Limits, Used};
 use checkrein_contract::port::{BoxFuture, End, Guests as _, Observer, Ran, Setting};
 use checkrein_contract::record::Record;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::load::trial_setting;
 use crate::sandbox::Sandbox;
@@ -26,6 +26,8 @@ pub(crate) enum Asked {
 #[derive(Debug)]
 pub(super) struct Seen {
     pub(super) end: Ended,
+    /// The content of an executor's outcome.
+    pub(super) content: Option<Value>,
     pub(super) used: Used,
     pub(super) log: String,
     pub(super) record: Record,
@@ -48,7 +50,16 @@ pub(super) enum Ended {
 pub(super) async fn ask(sandbox: &Sandbox, asked: Asked, setting: Setting) -> Seen {
     match asked {
         Asked::Assess => seen(sandbox.assess(setting, subgoal()).await, |_| false),
-        Asked::Execute => seen(sandbox.execute(setting, call()).await, |ran| ran.result.is_err()),
+        Asked::Execute => {
+            let ran = sandbox.execute(setting, call()).await;
+            let content = match &ran.end {
+                End::Returned(execution) => {
+                    execution.result.as_ref().ok().map(|outcome| outcome.content.clone())
+                }
+                _ => None,
+            };
+            Seen { content, ..seen(ran, |ran| ran.result.is_err()) }
+        }
         Asked::Verify => seen(sandbox.verify(setting, submission()).await, Result::is_err),
         Asked::Recover => seen(sandbox.recover(setting, mishap()).await, |_| false),
     }
@@ -64,7 +75,7 @@ fn seen<T>(ran: Ran<T>, failed: impl FnOnce(&T) -> bool) -> Seen {
         End::Storage(error) => Ended::Host(error.to_string()),
         End::Fault(why) => Ended::Host(why),
     };
-    Seen { end, used: ran.used, log: ran.log, record: ran.record }
+    Seen { end, content: None, used: ran.used, log: ran.log, record: ran.record }
 }
 
 /// A setting in which progress is never answered: a host call that does not return.

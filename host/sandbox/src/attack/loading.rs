@@ -6,7 +6,7 @@ use super::guest::{CASES, Guest, LOOP, MANIFEST, embedded};
 use super::{Attack, Body};
 
 pub(super) fn attacks() -> Vec<Attack> {
-    [files(), manifests(), components()].concat()
+    [files(), manifests(), components(), bombs()].concat()
 }
 
 fn files() -> Vec<Attack> {
@@ -97,6 +97,45 @@ fn components() -> Vec<Attack> {
             guest
         }),
     ]
+}
+
+/// Components that are small, valid, and slow to compile; each in a module that is never run.
+fn bombs() -> Vec<Attack> {
+    vec![
+        // Too long to be handed to a compiler at all.
+        Attack::loading(
+            "a function of more than a megabyte",
+            "compile",
+            Body::File(|| {
+                // Twelve bytes each.
+                let constants = "i64.const -9223372036854775808 drop ".repeat(100_000);
+                let bytes = bomb(&format!("(func {constants})")).try_assemble();
+                embedded(&bytes.map_err(|error| error.to_string())?, MANIFEST, CASES)
+                    .map_err(|error| error.to_string())
+            }),
+        ),
+        Attack::compiling("five thousand locals that meet in loops", "time", || bomb(&locals(5_000))),
+    ]
+}
+
+fn bomb(module: &str) -> Guest {
+    Guest { imports: format!("(core module $bomb {module})"), ..Guest::default() }
+}
+
+/// A function whose locals each depend on two others at the head of every loop.
+fn locals(count: usize) -> String {
+    let loops: String = (1..count)
+        .map(|at| {
+            format!(
+                "(loop (local.set {at} (i64.add (local.get {}) (local.get {})))
+                   (br_if 0 (i64.eqz (local.get {at}))) (br_if 0 (i64.eqz (local.get {}))))",
+                at + 1,
+                count + 1 - at,
+                count / 2
+            )
+        })
+        .collect();
+    format!("(func (param i32) (local {}) {loops})", "i64 ".repeat(count))
 }
 
 fn with_core(what: &str) -> Guest {

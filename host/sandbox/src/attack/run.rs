@@ -14,17 +14,21 @@ use wasmtime::component::Component as Compiled;
 use super::asked::{Asked, Ended, Seen, ask, setting};
 use super::guest::{CASES, Guest, MANIFEST, embedded};
 use super::measure::{Held, forget_peak};
-use super::{Attack, Body, Expected, Group};
+use super::{Attack, Body, Expected, Group, Told};
 use crate::bindings::skill::SkillPre;
 use crate::component::{Component, Pre};
 use crate::load::{LoadReport, Source, StepResult};
 use crate::sandbox::Sandbox;
 use crate::scratch::{self, Kind};
 use crate::text::{excerpt, one_line};
+use crate::worker::compiler::NoCode;
 
 /// How long after its limit, or at all, an attack may still run before its wall counts as broken:
 /// long, since the machine may be busy with other things.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a bomb is compiled: what is honest and as small takes a fraction of it.
+const COMPILE: Duration = Duration::from_secs(2);
 
 /// What came of an attack.
 #[derive(Clone, Debug, Serialize)]
@@ -136,7 +140,35 @@ impl Runner {
                 Ok(self.load(attack, bytes).await)
             }
             Body::File(bytes) => Ok(self.load(attack, bytes()?).await),
+            Body::Bomb(guest) => {
+                let bytes = guest().try_assemble().map_err(|error| error.to_string())?;
+                self.compile_apart(attack, bytes).await
+            }
         }
+    }
+
+    /// Has a component compiled as loading does, in a process of its own, for a short time.
+    async fn compile_apart(&self, attack: &Attack, bytes: Vec<u8>) -> Result<Outcome, String> {
+        let mut compiler = self.sandbox.0.compiler.clone().ok_or(
+            "components are compiled in this process here, and nothing would end the compiler; \
+             give the sandbox workers",
+        )?;
+        compiler.wall = COMPILE;
+        let began = Instant::now();
+        let compiled = self.sandbox.on_host_threads(async move { compiler.compile(bytes).await }).await?;
+        let took = began.elapsed();
+        let stopped = match compiled {
+            Ok(_) => Err("nothing: it was compiled".to_owned()),
+            Err(NoCode::Time(_)) => Ok("time"),
+            Err(NoCode::Memory) => Ok("memory"),
+            Err(other) => Err(format!("compiling, {}", one_line(&excerpt(&other.to_string())))),
+        };
+        let held = matches!(stopped, Ok(what) if attack.expected == Expected::Compile(what));
+        let wall = match stopped {
+            Ok(what) => format!("compiling, `{what}`"),
+            Err(other) => other,
+        };
+        Ok(Outcome { wall, held: held && took < PATIENCE, took, used: Used::default() })
     }
 
     /// Calls a part of a component that was never loaded: loading would not let many of them in.
@@ -181,29 +213,56 @@ impl Runner {
         let log_holds = seen.log.len() as u64 <= limits.get(LimitKey::Log) + 100;
         // What is honest has its limits alone.
         let in_time = took < PATIENCE || attack.expected == Expected::Nothing;
-        let held = log_holds && in_time && self.is_expected(attack, seen, &limits);
+        let as_told = was_told(attack, seen);
+        let held = log_holds && in_time && as_told && is_expected(attack, seen, &self.limits);
         let late = if in_time { "" } else { ", too late" };
-        Outcome { wall: format!("{}{late}", told(seen)), held, took, used: seen.used }
+        let otherwise = if as_told { String::new() } else { otherwise(seen) };
+        Outcome { wall: format!("{}{late}{otherwise}", told(seen)), held, took, used: seen.used }
     }
+}
 
-    fn is_expected(&self, attack: &Attack, seen: &Seen, limits: &Limits) -> bool {
-        match (attack.expected, &seen.end) {
-            (Expected::Limit(LimitKey::Fuel), Ended::Limit(hit)) if hit.limit == "fuel" => {
-                seen.used.fuel == limits.get(LimitKey::Fuel)
-            }
-            // Where limits were changed, another one may be the first to fire.
-            (Expected::Limit(key), Ended::Limit(hit)) => {
-                hit.limit == key.as_str() || self.limits != Limits::default()
-            }
-            (Expected::Denied(wall), Ended::Returned | Ended::Failed | Ended::Answer(_)) => {
-                denied(&seen.record, wall)
-            }
-            (Expected::Answer(rule), Ended::Answer(by)) => rule == by,
-            (Expected::Trap(what), Ended::Trap(message)) => message.contains(what),
-            (Expected::Nothing, Ended::Returned) => true,
-            _ => false,
+/// Whether what had to stop an attack did, where limits of `base` are configured.
+pub(super) fn is_expected(attack: &Attack, seen: &Seen, base: &Limits) -> bool {
+    match (attack.expected, &seen.end) {
+        (Expected::Limit(LimitKey::Fuel), Ended::Limit(hit)) if hit.limit == "fuel" => {
+            seen.used.fuel == attack.limits(base).get(LimitKey::Fuel)
         }
+        (Expected::Limit(key), Ended::Limit(hit)) => {
+            hit.limit == key.as_str() || is_first_by_configuration(attack, key, &hit.limit, base)
+        }
+        (Expected::Denied(wall), Ended::Returned | Ended::Failed | Ended::Answer(_)) => {
+            denied(&seen.record, wall)
+        }
+        (Expected::Answer(rule), Ended::Answer(by)) => rule == by,
+        (Expected::Trap(what), Ended::Trap(message)) => message.contains(what),
+        (Expected::Nothing, Ended::Returned) => true,
+        _ => false,
     }
+}
+
+/// Whether a limit may fire before the one that is expected: it was configured lower than it is by
+/// default, or the expected one higher. Neither goes for limits that the attack sets itself.
+fn is_first_by_configuration(attack: &Attack, expected: LimitKey, hit: &str, base: &Limits) -> bool {
+    let configured = |key: LimitKey| attack.limits.iter().all(|(own, _)| *own != key);
+    let Some(hit) = LimitKey::parse(hit) else { return false };
+    let lowered = configured(hit) && base.get(hit) < hit.default_value();
+    let raised = configured(expected) && base.get(expected) > expected.default_value();
+    lowered || raised
+}
+
+/// Whether each of its steps ended as it must, where it says how they ended.
+pub(super) fn was_told(attack: &Attack, seen: &Seen) -> bool {
+    match &attack.told {
+        None => true,
+        Some(Told::Content(content)) => seen.content.as_ref() == Some(content),
+        Some(Told::Line(line)) => seen.log.lines().any(|said| said == *line),
+    }
+}
+
+/// How its steps ended, where that is not as it must be.
+fn otherwise(seen: &Seen) -> String {
+    let said = seen.content.as_ref().map_or_else(|| seen.log.clone(), ToString::to_string);
+    format!(", but not every step ended as it must: {}", one_line(&excerpt(&said)))
 }
 
 struct Outcome {

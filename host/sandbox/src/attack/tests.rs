@@ -6,6 +6,7 @@ use std::process::Command;
 use super::*;
 use crate::testing::{guests, sandbox};
 
+mod judged;
 mod mixed;
 
 /// Runs a test of this crate, and nothing else, in another process.
@@ -34,8 +35,9 @@ async fn in_this_process() {
     let (sandbox, _folder) = sandbox();
     let runner = Runner::start(&sandbox, &Limits::default()).await.unwrap();
     let mut failed = Vec::new();
-    for attack in corpus().iter().filter(|attack| which.as_ref().is_none_or(|which| attack.slug() == *which))
-    {
+    let asked_for = |attack: &&Attack| which.as_ref().is_none_or(|which| attack.slug() == *which);
+    let corpus = corpus();
+    for attack in corpus.iter().filter(asked_for).filter(|attack| !attack.needs_a_worker()) {
         let report = runner.run(attack).await;
         eprintln!("{:70} {:40} {:6} ms {:?}", attack.slug(), report.wall, report.stopped_ms, report.leaked);
         assert!(report.measured);
@@ -53,7 +55,9 @@ macro_rules! attacks {
         #[test]
         fn every_attack_is_a_test() {
             let tests: Vec<String> = [$(stringify!($name)),*].iter().map(|name| name.replace('_', "-")).collect();
-            let attacks: Vec<String> = corpus().iter().map(Attack::slug).collect();
+            // Those that need a worker are tried where there is a program to start: `tests/it/loading.rs`.
+            let here = |attack: &Attack| (!attack.needs_a_worker()).then(|| attack.slug());
+            let attacks: Vec<String> = corpus().iter().filter_map(here).collect();
             let missing: Vec<_> = attacks.iter().filter(|attack| !tests.contains(attack)).collect();
             assert!(missing.is_empty(), "no test: {missing:#?}");
             let unknown: Vec<_> = tests.iter().filter(|test| !attacks.contains(test)).collect();
@@ -133,6 +137,10 @@ attacks! {
     network_a_request_without_a_grant
     network_a_request_from_the_trigger
     network_a_request_from_the_recovery
+    network_other_spellings_of_what_is_granted
+    network_addresses_in_other_spellings
+    network_methods_that_are_not_granted
+    loading_a_function_of_more_than_a_megabyte
     loading_an_empty_file
     loading_a_text
     loading_a_core_module
@@ -172,6 +180,7 @@ attacks! {
     files_absolute_paths
     files_the_folder_of_another_call
     files_a_hard_link
+    files_symbolic_links
     files_filling_the_disk_by_size
     files_filling_the_disk_by_count
     files_filling_the_disk_by_a_sparse_file_of_1_tib

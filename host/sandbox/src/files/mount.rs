@@ -2,12 +2,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Component, Path, PathBuf};
 
 use checkrein_contract::grant::{Access, Folder};
 use checkrein_contract::port::{Setting, StorageError};
-use rustix::fs::{AtFlags, Mode, OFlags, Stat, open, statat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, open, statat};
 use rustix::io::Errno;
 use wasmtime_wasi::filesystem::Dir;
 use wasmtime_wasi::{FsPerms, OpenMode};
@@ -34,8 +34,31 @@ pub(crate) enum NotMounted {
     Granted(String),
 }
 
+/// What granted folders are held against: whoever could write it would grant himself what he likes,
+/// and whoever could read some of it would know what he must not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Protected {
+    /// A folder of the host's own: no granted folder may hold it, or lie in it.
+    Folder(PathBuf),
+    /// A file with secrets, or with where they are: no granted folder may hold it.
+    Unread(PathBuf),
+    /// A file that decides what runs, or with what: no granted folder that is writable may hold it.
+    Unwritten(PathBuf),
+}
+
+/// Whether a granted folder can be given to a call: it is there, is a folder and no link to one,
+/// and lies apart from what is protected. Each call asks the same again, for what lies on a disk
+/// changes.
+///
+/// # Errors
+///
+/// Why not, in words that follow the name of the folder.
+pub fn check_folder(grant: &Folder, protected: &[Protected]) -> Result<(), String> {
+    open_granted(grant, protected).map(drop)
+}
+
 /// Opens the folders that a part sees. `work` is an executor's own; `places` are folders of the
-/// sandbox that no grant may reach.
+/// sandbox that no grant may reach, and `protected` is what else a grant is held against.
 ///
 /// # Errors
 ///
@@ -45,6 +68,7 @@ pub(crate) fn mounts(
     setting: &Setting,
     work: Option<&Path>,
     places: &[&Path],
+    protected: &[Protected],
 ) -> Result<Vec<Mount>, NotMounted> {
     let work = match reach {
         Reach::Nothing => return Ok(Vec::new()),
@@ -65,8 +89,13 @@ pub(crate) fn mounts(
     }
     // Verifications judge what the call left, and nothing else.
     let granted: &[Folder] = if reach == Reach::OwnWork { &setting.granted.files } else { &[] };
+    if granted.is_empty() {
+        return Ok(mounts);
+    }
+    let places = places.iter().map(|place| Protected::Folder(place.to_path_buf()));
+    let all: Vec<Protected> = places.chain(protected.iter().cloned()).collect();
     for grant in granted {
-        let file = open_granted(grant, places).map_err(|why| {
+        let file = open_granted(grant, &all).map_err(|why| {
             NotMounted::Granted(format!("the folder of the grant `files = [\"{grant}\"]` {why}"))
         })?;
         mounts.push(Mount::new(&grant.path, file, grant.access, true));
@@ -92,51 +121,84 @@ impl Mount {
     }
 }
 
-fn open_granted(grant: &Folder, places: &[&Path]) -> Result<File, String> {
+fn open_granted(grant: &Folder, protected: &[Protected]) -> Result<File, String> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = open(&grant.path, flags, Mode::empty()).map_err(|errno| match errno {
         Errno::NOENT => "is not there: make it, or take it out of the grant".to_owned(),
         Errno::LOOP | Errno::NOTDIR => "is no folder, or a link: name the folder itself".to_owned(),
         other => format!("cannot be opened: {other}"),
     })?;
-    for place in places {
-        let place_fd = open(*place, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|errno| format!("cannot be held against {}: {errno}", place.display()))?;
-        let overlaps =
-            overlap(&opened, &place_fd).map_err(|errno| format!("cannot be followed upwards: {errno}"));
-        if overlaps? {
-            return Err(format!(
-                "holds, or lies in, {}, where the sandbox keeps its own files: grant a folder apart from it",
-                place.display()
-            ));
+    check_apart(grant, &opened, protected)?;
+    Ok(File::from(opened))
+}
+
+/// Whether the opened folder of a grant lies apart from all that is protected.
+fn check_apart(grant: &Folder, opened: &OwnedFd, protected: &[Protected]) -> Result<(), String> {
+    let above =
+        lineage(opened, Path::new(".")).map_err(|errno| format!("cannot be followed upwards: {errno}"))?;
+    for one in protected {
+        let (path, what) = match one {
+            Protected::Folder(path) => (path, "where the sandbox keeps its own files"),
+            Protected::Unread(path) => (path, "which no component may read"),
+            Protected::Unwritten(_) if grant.access == Access::ReadOnly => continue,
+            Protected::Unwritten(path) => (path, "which no component may write"),
+        };
+        let unclear = |errno: Errno| format!("cannot be held against {}: {errno}", path.display());
+        let held_by = holders(path).map_err(unclear)?;
+        let holds = above.first().is_some_and(|own| held_by.contains(own));
+        let is_folder = matches!(one, Protected::Folder(_));
+        let own = if is_folder { reachable(path).map_err(unclear)? } else { Vec::new() };
+        let lies_in = own.first().is_some_and(|own| above.contains(own));
+        if holds || lies_in {
+            let how = if is_folder { "holds, or lies in," } else { "holds" };
+            return Err(format!("{how} {}, {what}: grant a folder apart from it", path.display()));
         }
     }
-    Ok(File::from(opened))
+    Ok(())
+}
+
+/// The folders in which another could be put in the place of what is at this path: all above it, as
+/// it is written and as it is once links are followed. It need not be there: those that are count.
+fn holders(path: &Path) -> Result<Vec<Identity>, Errno> {
+    let mut found = Vec::new();
+    for path in [std::path::absolute(path), path.canonicalize()].into_iter().flatten() {
+        let mut before = PathBuf::new();
+        for component in path.components() {
+            // The name of the next one stands in this folder, which may be a link to another.
+            if matches!(component, Component::Normal(_)) {
+                found.extend(reachable(&before)?);
+            }
+            before.push(component);
+        }
+    }
+    Ok(found)
+}
+
+/// A folder and all those above it; none if it is not there, or out of this user's reach, so that
+/// no guest of his reaches it either.
+fn reachable(path: &Path) -> Result<Vec<Identity>, Errno> {
+    match lineage(CWD, path) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS) => Ok(Vec::new()),
+        found => found,
+    }
 }
 
 /// Device and number: what a folder is, whatever path led to it.
 type Identity = (u64, u64);
 
-/// Whether one of two folders lies in the other.
-fn overlap(one: &OwnedFd, other: &OwnedFd) -> Result<bool, Errno> {
-    let (above_one, above_other) = (lineage(one)?, lineage(other)?);
-    Ok(above_one.first().is_some_and(|own| above_other.contains(own))
-        || above_other.first().is_some_and(|own| above_one.contains(own)))
-}
-
 /// The folder itself and all those above it. They are looked at and not opened: not every folder
 /// on the way up can be read.
-fn lineage(folder: &OwnedFd) -> Result<Vec<Identity>, Errno> {
+fn lineage(from: impl AsFd, path: &Path) -> Result<Vec<Identity>, Errno> {
     let mut found: Vec<Identity> = Vec::new();
-    let mut path = ".".to_owned();
+    let mut path = path.to_owned();
     loop {
-        let at = identity(&statat(folder, &path, AtFlags::empty())?);
+        let at = identity(&statat(&from, &path, AtFlags::empty())?);
         // The root is its own parent.
         if found.last() == Some(&at) {
             return Ok(found);
         }
         found.push(at);
-        path.push_str("/..");
+        path.push("..");
     }
 }
 

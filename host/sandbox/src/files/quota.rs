@@ -133,7 +133,6 @@ mod tests {
     fn the_last_byte_and_the_last_file_are_given_and_no_more() {
         let (quota, recorder) = quota(100, 2);
         assert!(quota.grow(60).is_ok() && quota.grow(40).is_ok() && quota.grow(0).is_ok());
-        assert!(recorder.take().is_empty());
         assert_eq!(quota.grow(1), Err(UsedUp));
         assert_eq!(quota.grow(u64::MAX), Err(UsedUp));
         assert!(quota.create().is_ok() && quota.create().is_ok());

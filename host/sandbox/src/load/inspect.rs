@@ -10,6 +10,10 @@ use wasmparser::{Parser, Payload};
 
 use super::names;
 use super::report::LoadReport;
+use crate::text::excerpt;
+
+/// Imports of one component, and exports, that are read. Honest ones have some dozens.
+const NAMES: usize = 1_000;
 
 /// The names of what a component takes and gives.
 #[derive(Debug, Default)]
@@ -28,8 +32,16 @@ pub(super) struct Inspected {
 
 /// Looks at all of it and reports everything that is wrong at once.
 pub(super) fn inspect(report: &mut LoadReport, bytes: &[u8]) -> Option<Inspected> {
+    // What is too large is not read at all.
+    let length = match size(report, bytes.len() as u64) {
+        Ok(length) => length,
+        Err(faults) => {
+            report.failed("size", faults);
+            return None;
+        }
+    };
     let names = report.step("format", format(report, bytes), |_| "a component".to_owned())?;
-    report.step("size", size(report, bytes.len() as u64), |bytes| LimitKey::Component.show(*bytes));
+    report.passed("size", LimitKey::Component.show(length));
     let manifest = manifest(report, bytes);
     let cases = cases(report, bytes);
     let manifest =
@@ -97,15 +109,21 @@ fn format(report: &LoadReport, bytes: &[u8]) -> Result<Names, Vec<Fault>> {
             return fault(&format!("a file that begins with {magic:02x?}"), "name the `.wasm` file");
         }
     }
-    read_names(bytes).map_err(|(at, message)| {
-        let place = format!("byte {at}");
-        let mend = "it is cut off or damaged: copy or build it again";
-        vec![report.fault("format", &place, expected, &message, mend)]
+    read_names(bytes).map_err(|unread| {
+        let Unread { place, found, mend } = unread;
+        vec![report.fault("format", &place, expected, &found, mend)]
     })
 }
 
+/// Why the names of a component were not read.
+struct Unread {
+    place: String,
+    found: String,
+    mend: &'static str,
+}
+
 /// The names of the component itself; those of components nested in it are its own affair.
-fn read_names(bytes: &[u8]) -> Result<Names, (u64, String)> {
+fn read_names(bytes: &[u8]) -> Result<Names, Unread> {
     let mut names = Names::default();
     let mut depth = 0usize;
     for payload in Parser::new(0).parse_all(bytes) {
@@ -114,18 +132,31 @@ fn read_names(bytes: &[u8]) -> Result<Names, (u64, String)> {
             Payload::End(_) => depth = depth.saturating_sub(1),
             Payload::ComponentImportSection(imports) if depth == 1 => {
                 for import in imports {
-                    names.imports.push(import.map_err(explain)?.name.name.to_owned());
+                    let import = import.map_err(explain)?;
+                    keep(&mut names.imports, import.name.name, "imports")?;
                 }
             }
             Payload::ComponentExportSection(exports) if depth == 1 => {
                 for export in exports {
-                    names.exports.push(export.map_err(explain)?.name.name.to_owned());
+                    let export = export.map_err(explain)?;
+                    keep(&mut names.exports, export.name.name, "exports")?;
                 }
             }
             _ => {}
         }
     }
     Ok(names)
+}
+
+/// Keeps a name, cut where it is longer than any that this host knows.
+fn keep(names: &mut Vec<String>, name: &str, what: &str) -> Result<(), Unread> {
+    if names.len() == NAMES {
+        let found = format!("more than {NAMES} {what}");
+        let mend = "build it against the `wit/` of this host, which has some dozens";
+        return Err(Unread { place: what.to_owned(), found, mend });
+    }
+    names.push(excerpt(name));
+    Ok(())
 }
 
 /// Bytes of the longest function that is compiled. The time that one takes grows faster than its
@@ -157,8 +188,12 @@ pub(super) fn bodies(report: &LoadReport, bytes: &[u8]) -> Result<(), Vec<Fault>
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-fn explain(error: wasmparser::BinaryReaderError) -> (u64, String) {
-    (error.offset() as u64, error.message().to_owned())
+fn explain(error: wasmparser::BinaryReaderError) -> Unread {
+    Unread {
+        place: format!("byte {}", error.offset()),
+        found: error.message().to_owned(),
+        mend: "it is cut off or damaged: copy or build it again",
+    }
 }
 
 fn size(report: &LoadReport, used: u64) -> Result<u64, Vec<Fault>> {

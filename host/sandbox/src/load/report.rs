@@ -6,7 +6,12 @@ use checkrein_contract::problem::Fault;
 use serde::Serialize;
 
 use crate::probe::ProbeReport;
-use crate::text::{excerpt, one_line};
+use crate::text::{at_most, excerpt, one_line};
+
+/// Faults of one step that are told; more are counted.
+const FAULTS: usize = 100;
+/// Bytes of what was found that are told: long enough for what the engine says of a mismatch.
+const FOUND: usize = 2_000;
 
 /// What one step found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -88,7 +93,13 @@ impl LoadReport {
         self.steps.push(Step { name, result: StepResult::Skipped(why.into()) });
     }
 
-    pub(super) fn failed(&mut self, name: &'static str, faults: Vec<Fault>) {
+    pub(super) fn failed(&mut self, name: &'static str, mut faults: Vec<Fault>) {
+        if faults.len() > FAULTS {
+            let found = format!("{} more", faults.len() - FAULTS);
+            faults.truncate(FAULTS);
+            let expected = format!("at most {FAULTS} faults");
+            faults.push(self.fault(name, "", &expected, &found, "mend these first"));
+        }
         self.steps.push(Step { name, result: StepResult::Failed(faults) });
     }
 
@@ -118,8 +129,7 @@ impl LoadReport {
             place: one_line(&excerpt(place)),
             stage: stage.to_owned(),
             expected: expected.to_owned(),
-            // Long enough for what the engine says of a mismatch.
-            found: one_line(found),
+            found: one_line(&at_most(found, FOUND)),
             mend: mend.to_owned(),
         }
     }

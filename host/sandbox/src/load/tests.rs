@@ -135,6 +135,49 @@ async fn all_missing_imports_are_named_at_once() {
     );
 }
 
+/// A component with so many imports that the host lacks.
+fn importing(count: usize) -> Vec<u8> {
+    let imports: String = (0..count).map(|number| format!("(import \"a{number}\" (func))")).collect();
+    embedded(&wat::parse_str(format!("(component {imports})")).unwrap(), MANIFEST, CASES)
+}
+
+#[tokio::test]
+async fn the_imports_that_are_read_and_the_faults_that_are_told_are_bounded() {
+    let faults = faults(importing(1_000)).await;
+    let missing: Vec<_> = faults.iter().filter(|fault| fault.stage == "imports").collect();
+    assert_eq!((missing.len(), missing[100].found.as_str()), (101, "900 more"));
+    let fault = only_fault(importing(1_001)).await;
+    assert_eq!((fault.stage.as_str(), fault.found.as_str()), ("format", "more than 1000 imports"));
+}
+
+#[tokio::test]
+async fn what_is_too_large_is_not_read() {
+    let mut large = importing(2_000);
+    large.resize(checkrein_contract::limits::LimitKey::Component.default_value() as usize + 1, 0);
+    assert_eq!(only_fault(large).await.stage, "size");
+}
+
+#[test]
+fn a_lost_task_is_not_put_down_to_the_component() {
+    let report = LoadReport::new("test.wasm");
+    let lost = not_compiled(&report, &Uncompiled::Lost("the task panicked".to_owned()));
+    assert_eq!((lost.stage.as_str(), lost.expected.as_str()), ("host", "a host that can compile"));
+    let refused = not_compiled(&report, &Uncompiled::Told(NoCode::Refused("no type 7".to_owned())));
+    assert_eq!((refused.stage.as_str(), refused.expected.as_str()), ("compile", "a valid component"));
+}
+
+#[tokio::test]
+async fn manifest_and_cases_have_bounds() {
+    let component = Guest::default().assemble();
+    let long = format!("{MANIFEST}\n#{}\n", "x".repeat(256 << 10));
+    let fault = faults(embedded(&component, &long, CASES)).await.remove(0);
+    assert_eq!(fault.stage, "size");
+    assert!(fault.file.ends_with("[skill.toml]"), "{fault}");
+    let many = "[[case]]\nname = \"a\"\n".repeat(101);
+    let fault = only_fault(embedded(&component, MANIFEST, &many)).await;
+    assert!(fault.expected.contains("100 cases"), "{fault}");
+}
+
 #[tokio::test]
 async fn another_wit_version_is_named() {
     let guest = Guest { version: "0.3.0", ..Guest::default() };

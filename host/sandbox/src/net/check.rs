@@ -2,10 +2,10 @@
 
 use std::net::IpAddr;
 
-use checkrein_contract::network::{Host, Rule, Target, is_special};
+use checkrein_contract::network::{Host, Rule, Scheme, Target, is_special};
 use checkrein_contract::record::Wall;
 
-use super::NoAnswer;
+use super::{Clear, NoAnswer};
 use crate::text::excerpt;
 
 /// A request that is turned down: for the record, and for the guest.
@@ -29,6 +29,16 @@ pub(super) fn permit<'a>(rules: &'a [Rule], method: &str, target: &Target) -> Re
     let what = format!("{}: {}", shown(method, target), nearest(rules, method, target));
     let told = NoAnswer::Denied(format!("{what}; the grant `{grant}` would allow it"));
     Err(Refusal { wall: Wall::Network, what, grant: Some(grant), told })
+}
+
+/// Whether a request may go without TLS, where it would: every hop of it for itself.
+pub(super) fn in_the_clear(clear: Clear, method: &str, target: &Target) -> Result<(), Refusal> {
+    let by_name = target.scheme == Scheme::Http && !matches!(target.host, Host::Address(_));
+    if clear == Clear::ByRule || !by_name {
+        return Ok(());
+    }
+    let what = format!("{}: only https, or an address that a rule names", shown(method, target));
+    Err(Refusal { wall: Wall::Network, what: what.clone(), grant: None, told: NoAnswer::Denied(what) })
 }
 
 /// Those of the addresses that may be connected to: all of them, or none.

@@ -1,16 +1,16 @@
 //! The host's own downloads, through the same gate as those of guests.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use checkrein_contract::grant::Granted;
 use checkrein_contract::limits::{LimitKey, Limits};
-use checkrein_contract::network::{Host, Rule, Scheme, Target};
+use checkrein_contract::network::Rule;
 use checkrein_contract::record::Record;
 
-use super::{NoAnswer, Request};
+use super::{Clear, NoAnswer, Pass, Request};
 use crate::Sandbox;
-use crate::invoke::gate_for;
 use crate::meter::FAR;
 use crate::recorder::Recorder;
 
@@ -50,9 +50,9 @@ pub enum DownloadError {
 }
 
 impl Sandbox {
-    /// Downloads a file of the host's own: what `rules` allow, redirects included; by https, or in
-    /// the clear from an address that a rule names. Of the limits, `http-calls`, `http-in` and
-    /// `wall` hold. Also says what it did, whether or not it came to an end.
+    /// Downloads a file of the host's own: what `rules` allow; by https, or in the clear from an
+    /// address that a rule names. Both hold for each hop of a redirect. Of the limits, `http-calls`,
+    /// `http-in` and `wall` hold. Also says what it did, whether or not it came to an end.
     pub async fn download(
         &self,
         url: &str,
@@ -75,17 +75,13 @@ impl Sandbox {
         limits: &Limits,
         recorder: Recorder,
     ) -> Result<Bytes, DownloadError> {
-        let target = Target::parse(url).map_err(|why| DownloadError::Denied(format!("`{url}`: {why}")))?;
-        if target.scheme == Scheme::Http && !matches!(target.host, Host::Address(_)) {
-            return Err(DownloadError::Denied(format!(
-                "`{url}`: only https, or an address that a rule names"
-            )));
-        }
         let time = Duration::from_millis(limits.get(LimitKey::Wall));
         let granted = Granted { network: rules.to_vec(), ..Granted::default() };
         let now = Instant::now();
         let deadline = now.checked_add(time).unwrap_or(now + FAR);
-        let gate = gate_for(&self.0, &granted, limits, deadline, recorder);
+        let (granted, blobs) = (&granted, Arc::clone(&self.0.blobs));
+        let pass = Pass { granted, limits, deadline, clear: Clear::Addresses, recorder, blobs };
+        let gate = self.0.way_out.gate(pass);
         let request = Request {
             method: "GET".to_owned(),
             url: url.to_owned(),

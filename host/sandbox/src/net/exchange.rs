@@ -14,7 +14,7 @@ use http::HeaderMap;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH};
 use tokio::time::timeout_at;
 
-use super::check::{permit, reachable, shown};
+use super::check::{in_the_clear, permit, reachable, shown};
 use super::client::{client, explain};
 use super::open::{Answer, Exit, Hop};
 use super::{NoAnswer, headers, secrets};
@@ -45,7 +45,12 @@ impl Exit {
     /// Checks a request, sends it and records what came of it.
     pub(super) async fn exchange(&self, hop: &Hop) -> Result<Answer, NoAnswer> {
         let method = hop.method.as_str();
+        // Not even a name is looked up any more.
+        if self.recorder.is_closed() {
+            return Err(too_late(hop));
+        }
         let rule = permit(&self.granted.network, method, &hop.target).map_err(|why| self.refuse(why))?;
+        in_the_clear(self.clear, method, &hop.target).map_err(|why| self.refuse(why))?;
         let mut headers = hop.headers.clone();
         let uses = &self.granted.secrets;
         secrets::set(&mut headers, uses, &self.network.secrets, rule, method, &hop.target)
@@ -57,7 +62,7 @@ impl Exit {
             addresses => addresses,
         };
         let sent = self.store(hop.body.clone()).await?;
-        let mut entry = self.begin(hop, sent);
+        let Some(mut entry) = self.begin(hop, sent) else { return Err(too_late(hop)) };
         let answer = match addresses {
             Ok(Ok(addresses)) => {
                 let perform = self.perform(hop, &addresses, headers, &mut entry.exchange);
@@ -84,8 +89,9 @@ impl Exit {
         }
     }
 
-    /// It is recorded before it leaves: what ends a call does not wait for the answer.
-    fn begin(&self, hop: &Hop, sent: Digest) -> Entry {
+    /// It is recorded before it leaves: what ends a call does not wait for the answer. `None` if the
+    /// record was taken already.
+    fn begin(&self, hop: &Hop, sent: Digest) -> Option<Entry> {
         let exchange = Exchange {
             method: hop.method.as_str().to_owned(),
             url: self.scrubber.string(hop.target.to_string()),
@@ -100,7 +106,8 @@ impl Exit {
             body_bytes: 0,
             error: Some(CUT_OFF.to_owned()),
         };
-        Entry { at: self.recorder.begin(exchange.clone()), began: Instant::now(), exchange }
+        let at = self.recorder.begin(exchange.clone())?;
+        Some(Entry { at, began: Instant::now(), exchange })
     }
 
     async fn end(&self, mut entry: Entry, answer: Answer) -> Result<Answer, NoAnswer> {
@@ -214,6 +221,12 @@ impl Entry {
         self.exchange.ms = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         exit.recorder.amend(self.at, self.exchange);
     }
+}
+
+/// What a request is told that outlived its call.
+fn too_late(hop: &Hop) -> NoAnswer {
+    let what = shown(hop.method.as_str(), &hop.target);
+    NoAnswer::Denied(format!("{what}: the call is over, nothing more is sent"))
 }
 
 fn sent_size(hop: &Hop, headers: &HeaderMap) -> u64 {

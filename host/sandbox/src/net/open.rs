@@ -35,10 +35,21 @@ pub(crate) struct Pass<'a> {
     pub(crate) limits: &'a Limits,
     /// When its call is over.
     pub(crate) deadline: Instant,
+    /// What may be asked without TLS.
+    pub(crate) clear: Clear,
     /// Where everything is recorded.
     pub(crate) recorder: Recorder,
     /// Where bodies are stored.
     pub(crate) blobs: Arc<dyn Blobs>,
+}
+
+/// What may be asked without TLS, of that which the rules allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Clear {
+    /// Whatever a rule states with `http`.
+    ByRule,
+    /// Addresses alone: anybody on the way could answer for a name.
+    Addresses,
 }
 
 /// Lets out what the rules of one call allow.
@@ -53,6 +64,7 @@ pub(super) struct Exit {
     pub(super) recorder: Recorder,
     pub(super) blobs: Arc<dyn Blobs>,
     deadline: Instant,
+    pub(super) clear: Clear,
 }
 
 /// One request on its way, checked as far as it can be without its rule.
@@ -79,7 +91,7 @@ pub(super) struct Answer {
 impl Network {
     /// The gate for one call.
     pub(crate) fn open(&self, pass: Pass<'_>) -> Open {
-        let Pass { granted, limits, deadline, recorder, blobs } = pass;
+        let Pass { granted, limits, deadline, clear, recorder, blobs } = pass;
         Open(Arc::new(Exit {
             network: self.clone(),
             granted: granted.clone(),
@@ -88,6 +100,7 @@ impl Network {
             recorder,
             blobs,
             deadline,
+            clear,
         }))
     }
 }

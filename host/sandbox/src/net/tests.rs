@@ -108,6 +108,7 @@ impl Setup {
             granted: &granted,
             limits: &self.limits,
             deadline,
+            clear: Clear::ByRule,
             recorder: recorder.clone(),
             blobs: Arc::clone(&blobs) as Arc<dyn checkrein_contract::port::Blobs>,
         });

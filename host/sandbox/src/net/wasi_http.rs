@@ -23,8 +23,12 @@ use crate::recorder::Recorder;
 
 /// Bytes of one write to a body: what every body under way may hold in the host before it is sent.
 const CHUNK: usize = 16 << 10;
-/// Bytes of one set of headers that a guest makes.
-const FIELDS: usize = 16 << 10;
+/// The most bytes of one set of headers that a guest makes.
+const FIELDS_MOST: usize = 16 << 10;
+/// Bytes that one set may have in any case: room for the headers of an honest request.
+const FIELDS_LEAST: usize = 1 << 10;
+/// Bytes that all sets of a call may have together, if it holds as many as it has handles.
+const FIELDS_TOGETHER: u64 = 64 << 20;
 
 /// The hooks of one call.
 pub(crate) struct Outgoing {
@@ -47,11 +51,18 @@ impl Outgoing {
     }
 
     /// The other half of the state of `wasi:http`.
-    pub(crate) fn context() -> WasiHttpCtx {
+    pub(crate) fn context(limits: &Limits) -> WasiHttpCtx {
         let mut context = WasiHttpCtx::new();
-        context.set_field_size_limit(FIELDS);
+        context.set_field_size_limit(fields(limits.get(LimitKey::Handles)));
         context
     }
+}
+
+/// Bytes of one set of headers, where a guest may hold so many of them. The engine counts each set
+/// for itself, so the bound of all of them is made of the two.
+fn fields(handles: u64) -> usize {
+    let share = usize::try_from(FIELDS_TOGETHER / handles.max(1)).unwrap_or(FIELDS_MOST);
+    share.clamp(FIELDS_LEAST, FIELDS_MOST)
 }
 
 impl Collected {
@@ -148,5 +159,19 @@ fn to_error(denied: NoAnswer) -> Error {
         NoAnswer::TimedOut => Error::HttpResponseTimeout,
         NoAnswer::TooLarge(most) => Error::HttpResponseBodySize(Some(most)),
         NoAnswer::Invalid(why) | NoAnswer::Transport(why) => Error::InternalError(Some(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_sets_of_headers_fill_no_more_than_their_share() {
+        let default = LimitKey::Handles.default_value();
+        for handles in [default, default / 2, 1 << 13, 1 << 16] {
+            assert!(fields(handles) as u64 * handles <= FIELDS_TOGETHER, "{handles}");
+        }
+        assert_eq!((fields(0), fields(1), fields(u64::MAX)), (FIELDS_MOST, FIELDS_MOST, FIELDS_LEAST));
     }
 }

@@ -9,6 +9,7 @@ use checkrein_contract::manifest::Kind;
 use checkrein_contract::port::{End, Execution, Setting, StorageError, Tree};
 use tempfile::TempDir;
 
+use super::Budget;
 use crate::component::Component;
 use crate::invoke::{execute, run};
 use crate::load::trial_setting;
@@ -64,9 +65,12 @@ pub(super) async fn run_case(
     host: &Host,
     component: &Arc<Component>,
     case: &Case,
+    budget: &mut Budget,
 ) -> Result<Option<Accepted>, Missed> {
-    let folders = files(&host.scratch, case)?;
     let mut setting = trial_setting(component.digest, component.trial_limits());
+    // Before anything is written.
+    budget.within(&setting)?;
+    let folders = files(&host.scratch, case)?;
     setting.input = Some(folders.path().join("in"));
     setting.artifacts = Some(folders.path().join("artifacts"));
     setting.seed = case.seed;
@@ -78,7 +82,7 @@ pub(super) async fn run_case(
         }
         None => {
             let Some(Execution { result: Ok(outcome), artifacts }) =
-                call(host, component, case, &setting).await?
+                call(host, component, case, &setting, budget).await?
             else {
                 return Ok(None);
             };
@@ -93,7 +97,7 @@ pub(super) async fn run_case(
     let subgoal = subgoal_of(case);
     let asked =
         Submission { skill, version, subgoal, body, inputs: Vec::new(), settings: case.settings.clone() };
-    let accepted = verify(host, component, case, &setting, asked.clone()).await?;
+    let accepted = verify(host, component, case, &setting, asked.clone(), budget).await?;
     let case = case.name.clone();
     Ok(accepted.then_some(Accepted { case, outcome, setting, asked, _folders: folders, _work: tree }))
 }
@@ -104,11 +108,13 @@ async fn call(
     component: &Arc<Component>,
     case: &Case,
     setting: &Setting,
+    budget: &mut Budget,
 ) -> Result<Option<Execution>, Missed> {
     if component.manifest.kind == Kind::Verifier {
         return Err("a verifier has no executor: state a `submission`".to_owned().into());
     }
-    let ran = execute(host, component, setting.clone(), Execute(call_of(case))).await;
+    let ran = execute(host, component, budget.within(setting)?, Execute(call_of(case))).await;
+    budget.charge(&ran.used, 1);
     let execution = match ran.end {
         End::Returned(execution) => execution,
         End::Storage(error) => return Err(error.into()),
@@ -141,8 +147,10 @@ async fn verify(
     case: &Case,
     setting: &Setting,
     submission: Submission,
+    budget: &mut Budget,
 ) -> Result<bool, Missed> {
-    let ran = run(host, component, setting.clone(), Verify(submission)).await;
+    let ran = run(host, component, budget.within(setting)?, Verify(submission)).await;
+    budget.charge(&ran.used, 1);
     let judged = match ran.end {
         End::Returned(judged) => judged,
         End::Storage(error) => return Err(error.into()),

@@ -1,10 +1,11 @@
 //! A worker process, from its host's side: how it is started, what it complains of, and that it
 //! never outlives who holds it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::process::{Child as Process, Command, Stdio};
+use std::process::{Child as Process, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,10 +16,12 @@ use tokio::task::JoinHandle;
 
 use super::Role;
 use super::frame::{FrameError, write_async};
-use crate::text::one_line;
+use crate::text::{at_most, excerpt, one_line};
 
 /// Bytes of what a worker writes to stderr that are kept: the last ones.
 const COMPLAINTS: usize = 4 << 10;
+/// Bytes of nonsense that are told.
+const SAID: usize = 4 << 10;
 /// How long a worker may take to begin: to give up its rights, and to try its walls.
 pub(super) const START: Duration = Duration::from_secs(60);
 /// How long what a dead worker had written may take to be read.
@@ -63,12 +66,37 @@ pub enum WorkerError {
         /// What it said.
         what: String,
     },
+    /// It is another program than this host, and was given nothing.
+    #[error(
+        "the {role} worker is of another build: expected {expected}, found {found}; was this program replaced \
+         while it runs? then start it again"
+    )]
+    OtherBuild {
+        /// What it should have done.
+        role: &'static str,
+        /// This host's build.
+        expected: String,
+        /// Its build.
+        found: String,
+    },
+    /// What it should be given cannot be sent: a fault of this host, or of its limits.
+    #[error("the {role} worker cannot be given its work: {what}; lower the limits that let it grow so long")]
+    Unsendable {
+        /// What it should have done.
+        role: &'static str,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
-/// A running worker. Dropped, it is killed, and is gone when the drop returns.
+/// A process that is killed and reaped by several: who holds it, and who hears its end.
+type Shared = Arc<Mutex<Process>>;
+
+/// A running worker. Dropped, it is killed; a thread waits until it is gone.
 pub(super) struct Child {
     role: Role,
-    process: Process,
+    id: u32,
+    process: Shared,
     input: Sender,
     complaints: Arc<Mutex<Vec<u8>>>,
     listener: JoinHandle<()>,
@@ -77,21 +105,22 @@ pub(super) struct Child {
 impl Child {
     /// Starts a worker, with an empty environment, and gives the pipe of its answers. To be called
     /// on a thread that lasts: the kernel ends a worker with the thread that started it.
+    /// `argument` is the folder that it reads, or how many seconds of processor time it may use.
     pub(super) fn start(
         program: &Path,
         role: Role,
-        folder: Option<&Path>,
+        argument: &OsStr,
     ) -> Result<(Self, Receiver), WorkerError> {
-        Self::spawn(program, role, folder).map_err(|source| WorkerError::Start {
+        Self::spawn(program, role, argument).map_err(|source| WorkerError::Start {
             role: role.as_str(),
             program: program.display().to_string(),
             source,
         })
     }
 
-    fn spawn(program: &Path, role: Role, folder: Option<&Path>) -> io::Result<(Self, Receiver)> {
+    fn spawn(program: &Path, role: Role, argument: &OsStr) -> io::Result<(Self, Receiver)> {
         let mut command = Command::new(std::path::absolute(program)?);
-        command.args(["worker", role.as_str()]).args(folder).env_clear().current_dir("/");
+        command.args(["worker", role.as_str()]).arg(argument).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn()?;
         let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
@@ -100,20 +129,29 @@ impl Child {
                 .and_then(|input| Ok((input, receiver(output)?, receiver(errors)?))),
             _ => Err(io::Error::other("a pipe is missing")),
         };
-        let (input, output, errors) = made.inspect_err(|_| end(&mut process))?;
+        let id = process.id();
+        let process = Arc::new(Mutex::new(process));
+        let (input, output, errors) = made.inspect_err(|_| reap(&process))?;
         let complaints = Arc::default();
-        let listener = tokio::spawn(listen(errors, role, Arc::clone(&complaints)));
-        Ok((Child { role, process, input, complaints, listener }, output))
+        let heard = listen(errors, role, Arc::clone(&complaints));
+        let ended = Arc::clone(&process);
+        let listener = tokio::spawn(async move {
+            heard.await;
+            // It is gone, or closed what an honest one never closes: it does not stay as a zombie
+            // until it is asked again.
+            drop(tokio::task::spawn_blocking(move || end(&ended)));
+        });
+        Ok((Child { role, id, process, input, complaints, listener }, output))
     }
 
     /// The number of the process.
     pub(super) fn id(&self) -> u32 {
-        self.process.id()
+        self.id
     }
 
     /// Whether it has not ended.
     pub(super) fn is_alive(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(None))
+        matches!(locked(&self.process).try_wait(), Ok(None))
     }
 
     /// Sends it a frame.
@@ -129,22 +167,47 @@ impl Child {
         }
     }
 
+    /// What a frame that could not be sent says, of the worker or of this host. It is killed.
+    pub(super) async fn unsent(&mut self, error: FrameError) -> WorkerError {
+        match error {
+            FrameError::Closed | FrameError::Pipe(_) => self.died().await,
+            FrameError::TooLong { .. } | FrameError::Malformed(_) => self.unsendable(error.to_string()),
+        }
+    }
+
+    /// What it should be given cannot be sent, which is no fault of its. It is killed.
+    pub(super) fn unsendable(&mut self, what: String) -> WorkerError {
+        kill(&self.process);
+        WorkerError::Unsendable { role: self.role.as_str(), what: one_line(&what) }
+    }
+
+    /// It is given nothing if it is of another build; then it is killed.
+    pub(super) fn of_build(&mut self, expected: &str, found: &str) -> Result<(), WorkerError> {
+        if expected == found {
+            return Ok(());
+        }
+        kill(&self.process);
+        let (expected, found) = (expected.to_owned(), one_line(&excerpt(found)));
+        Err(WorkerError::OtherBuild { role: self.role.as_str(), expected, found })
+    }
+
     /// It said what it may not say. It is killed.
     pub(super) fn nonsense(&mut self, what: String) -> WorkerError {
-        end(&mut self.process);
-        WorkerError::Nonsense { role: self.role.as_str(), what: one_line(&what) }
+        kill(&self.process);
+        WorkerError::Nonsense { role: self.role.as_str(), what: one_line(&at_most(&what, SAID)) }
     }
 
     /// It did not answer. It is killed.
     pub(super) fn hung(&mut self, after: Duration) -> WorkerError {
-        end(&mut self.process);
+        kill(&self.process);
         WorkerError::Hung { role: self.role.as_str(), after }
     }
 
     async fn died(&mut self) -> WorkerError {
-        end(&mut self.process);
-        let status = match self.process.wait() {
-            Ok(status) => status.to_string(),
+        let ended = Arc::clone(&self.process);
+        let status = match tokio::task::spawn_blocking(move || end(&ended)).await {
+            Ok(Ok(status)) => status.to_string(),
+            Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         // Its end of the pipe is closed, unless it gave it away.
@@ -161,8 +224,8 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        end(&mut self.process);
         self.listener.abort();
+        reap(&self.process);
     }
 }
 
@@ -170,11 +233,41 @@ fn receiver(pipe: impl Into<OwnedFd>) -> io::Result<Receiver> {
     Receiver::from_owned_fd(pipe.into())
 }
 
-/// Ends a process and waits until it is gone: nothing can keep it from that.
-fn end(process: &mut Process) {
-    let ended = process.kill().and_then(|()| process.wait().map(drop));
-    if let Err(error) = ended {
-        tracing::warn!(%error, "a worker process could not be ended");
+fn locked(process: &Mutex<Process>) -> std::sync::MutexGuard<'_, Process> {
+    process.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills a process, and waits for nothing.
+fn kill(process: &Mutex<Process>) {
+    if let Err(error) = locked(process).kill() {
+        tracing::warn!(%error, "a worker process could not be killed");
+    }
+}
+
+/// Ends a process and waits until it is gone: nothing can keep it from that, but it takes a moment,
+/// so this is for threads that may block.
+fn end(process: &Mutex<Process>) -> io::Result<ExitStatus> {
+    let mut process = locked(process);
+    process.kill()?;
+    process.wait()
+}
+
+/// Kills a process and lets a thread wait for its end. Not one of a runtime: that may be ending
+/// itself, and would leave a zombie.
+fn reap(process: &Shared) {
+    kill(process);
+    if !matches!(locked(process).try_wait(), Ok(None)) {
+        return;
+    }
+    let waited_for = Arc::clone(process);
+    let wait = move || {
+        if let Err(error) = end(&waited_for) {
+            tracing::warn!(%error, "a worker process could not be ended");
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("checkrein-reaper".to_owned()).spawn(wait) {
+        tracing::warn!(%error, "there is no thread to wait for the end of a worker; it is waited for here");
+        drop(end(process));
     }
 }
 
@@ -200,9 +293,11 @@ async fn listen(mut errors: Receiver, role: Role, complaints: Arc<Mutex<Vec<u8>>
     }
 }
 
-/// Where a worker's program and its one folder are.
+/// Where a worker's program and its one folder are, and what the program must be.
 #[derive(Clone, Debug)]
 pub(super) struct Home {
     pub(super) program: PathBuf,
     pub(super) folder: PathBuf,
+    /// What [`crate::cache::build`] says here, and must say there.
+    pub(super) build: String,
 }

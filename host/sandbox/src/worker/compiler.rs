@@ -1,5 +1,6 @@
 //! Compiling in a process of its own: bounded in time and address space.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -22,6 +23,14 @@ static TURN: Mutex<()> = Mutex::const_new(());
 pub(crate) struct Compiler {
     pub(crate) program: PathBuf,
     pub(crate) wall: Duration,
+    /// What [`crate::cache::build`] says here.
+    pub(crate) build: String,
+}
+
+/// Seconds of processor time for so much time on the clock: the compiler computes on every core.
+fn cpu(wall: Duration) -> u64 {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    wall.as_secs().saturating_add(1).saturating_mul(cores)
 }
 
 /// Why there is no code.
@@ -45,21 +54,25 @@ impl Compiler {
     /// Compiles a component; waits for its turn first.
     pub(crate) async fn compile(&self, component: Vec<u8>) -> Result<Vec<u8>, NoCode> {
         let _turn = TURN.lock().await;
+        let seconds = OsString::from(cpu(self.wall).to_string());
         let (mut child, mut output) =
-            Child::start(&self.program, Role::Compile, None).map_err(NoCode::Worker)?;
+            Child::start(&self.program, Role::Compile, &seconds).map_err(NoCode::Worker)?;
         let most = Role::Compile.most_out();
         let ready = tokio::time::timeout(START, read_async::<Compiled>(&mut output, most)).await;
         match ready {
-            Ok(Ok(Frame { message: Compiled::Ready(_), .. })) => {}
+            Ok(Ok(Frame { message: Compiled::Ready { build, .. }, .. })) => {
+                child.of_build(&self.build, &build).map_err(NoCode::Worker)?;
+            }
             Ok(Ok(other)) => return Err(NoCode::Worker(child.nonsense(format!("{:?}", other.message)))),
             Ok(Err(error)) => return Err(NoCode::Worker(child.lost(error).await)),
             Err(_) => return Err(NoCode::Worker(child.hung(START))),
         }
-        let talk = async {
-            child.send(&(), &component).await?;
-            read_async::<Compiled>(&mut output, most).await
-        };
-        match tokio::time::timeout(self.wall, talk).await {
+        match tokio::time::timeout(self.wall, child.send(&(), &component)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(self.cause(child.unsent(error).await)),
+            Err(_) => return Err(NoCode::Time(self.wall)),
+        }
+        match tokio::time::timeout(self.wall, read_async::<Compiled>(&mut output, most)).await {
             Ok(Ok(Frame { message: Compiled::Done, raw })) => Ok(raw),
             Ok(Ok(Frame { message: Compiled::Refused(why), .. })) => Err(NoCode::Refused(why)),
             Ok(Ok(other)) => Err(NoCode::Worker(child.nonsense(format!("{:?}", other.message)))),
@@ -71,8 +84,9 @@ impl Compiler {
     /// What a worker's end means.
     fn cause(&self, error: WorkerError) -> NoCode {
         let WorkerError::Died { status, complaints, .. } = &error else { return NoCode::Worker(error) };
-        if status.contains("SIGXCPU") {
-            return NoCode::Time(WALL);
+        // The signals of processor time that ran out; the second is sent if the first was not heard.
+        if status.contains("SIGXCPU") || status.contains("SIGKILL") {
+            return NoCode::Time(self.wall);
         }
         // The words of Rust's allocator, and of the system where it has no room for a thread.
         let starved = ["memory allocation of", "Cannot allocate memory", "Resource temporarily unavailable"];
@@ -80,5 +94,34 @@ impl Compiler {
             return NoCode::Memory;
         }
         NoCode::Worker(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::ExitStatus;
+
+    use super::*;
+
+    #[test]
+    fn a_worker_whose_processor_time_ran_out_is_told_as_time() {
+        let wall = Duration::from_secs(7);
+        let compiler = Compiler { program: PathBuf::new(), wall, build: String::new() };
+        let died = |signal| {
+            let (role, status) = ("compile", ExitStatus::from_raw(signal).to_string());
+            compiler.cause(WorkerError::Died { role, status, complaints: String::new() })
+        };
+        // SIGXCPU and SIGKILL; SIGSEGV is a fault of ours.
+        assert!(matches!(died(24), NoCode::Time(told) if told == wall), "{:?}", died(24));
+        assert!(matches!(died(9), NoCode::Time(told) if told == wall), "{:?}", died(9));
+        assert!(matches!(died(11), NoCode::Worker(_)), "{:?}", died(11));
+    }
+
+    #[test]
+    fn every_core_may_compute_for_the_whole_time() {
+        let cores = std::thread::available_parallelism().unwrap().get() as u64;
+        assert!(cpu(WALL) >= WALL.as_secs() * cores);
+        assert!(cpu(Duration::from_millis(1)) >= 1);
     }
 }

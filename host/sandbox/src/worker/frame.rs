@@ -1,8 +1,8 @@
 //! Frames: what goes through a pipe between host and worker.
 //!
 //! A frame is the length of its JSON and the length of its raw part, both `u32` in little endian,
-//! then the two. Both lengths are held against a maximum before anything is allocated, and room is
-//! made only as bytes come in.
+//! then the two. Each length is held against a maximum of its own before anything is allocated, and
+//! room is made only as bytes come in.
 
 use std::io::{self, Read, Write};
 
@@ -12,6 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
 /// Bytes of the two lengths.
 const HEAD: usize = 8;
+/// What the first of them measures, in words.
+const JSON: &str = "JSON";
+/// What the second one measures.
+const RAW: &str = "raw data";
 
 /// Why a frame could not be read or sent. Whoever reads one of these ends the conversation.
 #[derive(Debug, thiserror::Error)]
@@ -23,11 +27,19 @@ pub(crate) enum FrameError {
     #[error("the pipe failed: {0}")]
     Pipe(#[from] io::Error),
     /// More than may be sent.
-    #[error("a frame of {found} bytes, where at most {most} are allowed")]
-    TooLong { found: u64, most: u32 },
+    #[error("a frame of {found} bytes of {part}, where at most {most} are allowed")]
+    TooLong { part: &'static str, found: u64, most: u32 },
     /// JSON that does not fit.
     #[error("a frame that cannot be read: {0}")]
     Malformed(#[source] serde_json::Error),
+}
+
+/// Bytes of the longest frame. JSON becomes many small objects when it is read, so that it is
+/// bounded apart from raw bytes, which stay what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Most {
+    pub(crate) json: u32,
+    pub(crate) raw: u32,
 }
 
 /// A message with its raw part.
@@ -44,23 +56,28 @@ struct Lengths {
 }
 
 impl Lengths {
-    fn parse(head: [u8; HEAD], most: u32) -> Result<Self, FrameError> {
+    fn parse(head: [u8; HEAD], most: Most) -> Result<Self, FrameError> {
         let [a, b, c, d, e, f, g, h] = head;
         let lengths =
             Lengths { json: u32::from_le_bytes([a, b, c, d]), raw: u32::from_le_bytes([e, f, g, h]) };
         lengths.check(most)
     }
 
-    fn of(json: &[u8], raw: &[u8], most: u32) -> Result<Self, FrameError> {
-        let length = |bytes: &[u8]| {
-            u32::try_from(bytes.len()).map_err(|_| FrameError::TooLong { found: bytes.len() as u64, most })
+    fn of(json: &[u8], raw: &[u8], most: Most) -> Result<Self, FrameError> {
+        let length = |part, bytes: &[u8], most| {
+            let found = bytes.len() as u64;
+            u32::try_from(bytes.len()).map_err(|_| FrameError::TooLong { part, found, most })
         };
-        Lengths { json: length(json)?, raw: length(raw)? }.check(most)
+        Lengths { json: length(JSON, json, most.json)?, raw: length(RAW, raw, most.raw)? }.check(most)
     }
 
-    fn check(self, most: u32) -> Result<Self, FrameError> {
-        let found = u64::from(self.json) + u64::from(self.raw);
-        if found > u64::from(most) { Err(FrameError::TooLong { found, most }) } else { Ok(self) }
+    fn check(self, most: Most) -> Result<Self, FrameError> {
+        for (part, found, most) in [(JSON, self.json, most.json), (RAW, self.raw, most.raw)] {
+            if found > most {
+                return Err(FrameError::TooLong { part, found: found.into(), most });
+            }
+        }
+        Ok(self)
     }
 
     fn bytes(self) -> [u8; HEAD] {
@@ -76,15 +93,15 @@ fn parse<T: DeserializeOwned>(json: &[u8], raw: Vec<u8>) -> Result<Frame<T>, Fra
     Ok(Frame { message, raw })
 }
 
-fn head_and_json<T: Serialize>(message: &T, raw: &[u8], most: u32) -> Result<Vec<u8>, FrameError> {
+fn head_and_json<T: Serialize>(message: &T, raw: &[u8], most: Most) -> Result<Vec<u8>, FrameError> {
     let json = serde_json::to_vec(message).map_err(FrameError::Malformed)?;
     let mut bytes = Lengths::of(&json, raw, most)?.bytes().to_vec();
     bytes.extend(json);
     Ok(bytes)
 }
 
-/// Reads a frame of at most `most` bytes.
-pub(crate) fn read<T: DeserializeOwned>(pipe: &mut impl Read, most: u32) -> Result<Frame<T>, FrameError> {
+/// Reads a frame of at most `most`.
+pub(crate) fn read<T: DeserializeOwned>(pipe: &mut impl Read, most: Most) -> Result<Frame<T>, FrameError> {
     let mut head = [0; HEAD];
     match pipe.read(&mut head)? {
         0 => return Err(FrameError::Closed),
@@ -110,12 +127,12 @@ fn whole(bytes: Vec<u8>, length: u32) -> Result<Vec<u8>, FrameError> {
     Err(FrameError::Pipe(io::Error::new(io::ErrorKind::UnexpectedEof, error)))
 }
 
-/// Sends a frame of at most `most` bytes.
+/// Sends a frame of at most `most`; nothing of a longer one is sent.
 pub(crate) fn write<T: Serialize>(
     pipe: &mut impl Write,
     message: &T,
     raw: &[u8],
-    most: u32,
+    most: Most,
 ) -> Result<(), FrameError> {
     pipe.write_all(&head_and_json(message, raw, most)?)?;
     pipe.write_all(raw)?;
@@ -125,14 +142,22 @@ pub(crate) fn write<T: Serialize>(
 /// [`read`], for the host. Not to be dropped in the midst of a frame that is still wanted.
 pub(crate) async fn read_async<T: DeserializeOwned>(
     pipe: &mut (impl AsyncRead + Unpin),
-    most: u32,
+    most: Most,
+) -> Result<Frame<T>, FrameError> {
+    read_async_when(pipe, || most).await
+}
+
+/// [`read_async`], with the maximum that holds when the frame begins to come.
+pub(crate) async fn read_async_when<T: DeserializeOwned>(
+    pipe: &mut (impl AsyncRead + Unpin),
+    most: impl Fn() -> Most,
 ) -> Result<Frame<T>, FrameError> {
     let mut head = [0; HEAD];
     match pipe.read(&mut head).await? {
         0 => return Err(FrameError::Closed),
         read => pipe.read_exact(&mut head[read..]).await?,
     };
-    let lengths = Lengths::parse(head, most)?;
+    let lengths = Lengths::parse(head, most())?;
     let mut parts = [Vec::new(), Vec::new()];
     for (part, length) in parts.iter_mut().zip([lengths.json, lengths.raw]) {
         pipe.take(length.into()).read_to_end(part).await?;
@@ -147,7 +172,7 @@ pub(crate) async fn write_async<T: Serialize>(
     pipe: &mut (impl AsyncWrite + Unpin),
     message: &T,
     raw: &[u8],
-    most: u32,
+    most: Most,
 ) -> Result<(), FrameError> {
     pipe.write_all(&head_and_json(message, raw, most)?).await?;
     pipe.write_all(raw).await?;
@@ -160,7 +185,7 @@ mod tests {
 
     use super::*;
 
-    const MOST: u32 = 4096;
+    const MOST: Most = Most { json: 2048, raw: 3072 };
 
     fn sent(text: &str, raw: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -177,7 +202,7 @@ mod tests {
     }
 
     /// Reads by both ways, which never say different things.
-    fn both(bytes: &[u8], most: u32) -> Result<Frame<String>, FrameError> {
+    fn both(bytes: &[u8], most: Most) -> Result<Frame<String>, FrameError> {
         let now = read::<String>(&mut &*bytes, most);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         let later = runtime.block_on(read_async::<String>(&mut &*bytes, most));
@@ -188,11 +213,23 @@ mod tests {
     #[test]
     fn a_length_is_refused_before_anything_is_read() {
         let mut bytes = vec![0xff; HEAD];
-        assert!(matches!(both(&bytes, MOST), Err(FrameError::TooLong { most: MOST, .. })));
-        bytes = Lengths { json: MOST, raw: 1 }.bytes().to_vec();
-        assert!(matches!(both(&bytes, MOST), Err(FrameError::TooLong { found: 4097, .. })));
-        let error = write(&mut Vec::new(), &"a", &vec![0; MOST as usize], MOST).unwrap_err();
-        assert!(matches!(error, FrameError::TooLong { .. }), "{error}");
+        assert!(matches!(both(&bytes, MOST), Err(FrameError::TooLong { part: JSON, most: 2048, .. })));
+        for (json, raw, told) in [(2049, 0, JSON), (0, 3073, RAW), (2048, 3073, RAW)] {
+            bytes = Lengths { json, raw }.bytes().to_vec();
+            let Err(FrameError::TooLong { part, .. }) = both(&bytes, MOST) else { panic!("{json} {raw}") };
+            assert_eq!(part, told);
+        }
+    }
+
+    #[test]
+    fn nothing_of_a_frame_that_is_too_long_is_sent() {
+        let (text, raw) = ("x".repeat(2048), vec![0; 3073]);
+        for (text, raw) in [(text.as_str(), &raw[..1]), ("a", &raw[..])] {
+            let mut bytes = Vec::new();
+            let error = write(&mut bytes, &text, raw, MOST).unwrap_err();
+            assert!(matches!(error, FrameError::TooLong { .. }), "{error}");
+            assert!(bytes.is_empty());
+        }
     }
 
     #[test]
@@ -225,7 +262,7 @@ mod tests {
             }
             let frame = both(&bytes, MOST);
             if let Ok(frame) = frame {
-                prop_assert!(frame.raw.len() <= bytes.len() && frame.raw.capacity() <= 2 * MOST as usize);
+                prop_assert!(frame.raw.len() <= bytes.len() && frame.raw.capacity() <= 2 * MOST.raw as usize);
             }
         }
     }

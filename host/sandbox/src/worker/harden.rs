@@ -40,16 +40,25 @@ pub struct Hardening {
 /// The newest version of Landlock whose rules are asked for.
 const LANDLOCK: ABI = ABI::V6;
 
+/// Seconds of processor time between the signal that ends a worker, and that says why, and the one
+/// that nothing survives.
+const CPU_SLACK: u64 = 5;
+
 /// Puts the walls up. No thread may run yet: Landlock holds for the thread that asks for it, and
-/// for those that it starts.
-pub(super) fn harden(role: Role, reads: Option<&Path>) -> Result<Hardening, String> {
+/// for those that it starts. `cpu` is how many seconds of processor time it may use.
+pub(super) fn harden(role: Role, reads: Option<&Path>, cpu: Option<u64>) -> Result<Hardening, String> {
     let closed = close_others()?;
     end_with_host()?;
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable)
         .map_err(|error| format!("it cannot be kept from being traced: {error}"))?;
     let mut limits = BTreeMap::new();
     for (name, resource, value) in limits_of(role) {
-        limits.insert(name.to_owned(), limit(name, resource, value)?);
+        limits.insert(name.to_owned(), limit(name, resource, value, value)?);
+    }
+    if let Some(seconds) = cpu {
+        // Were the two the same, Linux would send the signal of the second, which says nothing.
+        let value = limit("cpu", Resource::Cpu, seconds, seconds.saturating_add(CPU_SLACK))?;
+        limits.insert("cpu".to_owned(), value);
     }
     let mut hardening = Hardening {
         closed,
@@ -73,7 +82,6 @@ fn limits_of(role: Role) -> Vec<(&'static str, Resource, u64)> {
             ("files", Resource::Nofile, 64),
             // The compiler reserves nothing that it does not use; whoever runs guests does.
             ("address-space", Resource::As, 4 * GIB),
-            ("cpu", Resource::Cpu, 120),
         ],
         Role::Verify => vec![
             ("core", Resource::Core, 0),
@@ -86,11 +94,13 @@ fn limits_of(role: Role) -> Vec<(&'static str, Resource, u64)> {
     }
 }
 
-/// Sets a limit, which may be lower already, and says what holds.
-fn limit(name: &str, resource: Resource, value: u64) -> Result<u64, String> {
+/// Sets a limit, which may be lower already, and says what holds. `most` is what it could be raised
+/// to again.
+fn limit(name: &str, resource: Resource, value: u64, most: u64) -> Result<u64, String> {
     let before = rustix::process::getrlimit(resource);
-    let value = before.maximum.map_or(value, |most| most.min(value));
-    rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(value) })
+    let most = before.maximum.map_or(most, |before| before.min(most));
+    let value = value.min(most);
+    rustix::process::setrlimit(resource, Rlimit { current: Some(value), maximum: Some(most) })
         .map_err(|error| format!("the limit `{name}` cannot be set to {value}: {error}"))?;
     Ok(value)
 }

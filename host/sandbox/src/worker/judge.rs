@@ -14,15 +14,17 @@ use bytes::Bytes;
 use checkrein_contract::digest::Digest;
 use checkrein_contract::grant::Granted;
 use checkrein_contract::interface::{Fact, Submission};
+use checkrein_contract::limits::{Limits, Used};
 use checkrein_contract::port::{
     Blobs, BoxFuture, End, FactSource, Observer, Ran, Setting, StorageError, Tree,
 };
+use checkrein_contract::record::Record;
 use tokio::sync::oneshot;
 
-use super::frame::{self, Frame, FrameError};
+use super::frame::{self, Frame, FrameError, Most};
 use super::harden::harden;
 use super::wire::{Answer, Asked, FromJudge, Judged, JudgedEnd, Refusal, ToJudge, Want};
-use super::{Role, say};
+use super::{Role, WANTED, most_body, most_out_under, say};
 use crate::invoke::run;
 use crate::net::{Gate, NoAnswer, Request, Response};
 use crate::parts::Judge;
@@ -30,12 +32,13 @@ use crate::sandbox::Sandbox;
 
 pub(super) fn main(folder: Option<OsString>) -> Result<(), String> {
     let folder = PathBuf::from(folder.ok_or("no folder to read was named")?);
-    let hardening = harden(Role::Verify, Some(&folder))?;
+    let hardening = harden(Role::Verify, Some(&folder), None)?;
     let pipe = Pipe::new();
     let sandbox =
         Sandbox::for_judging(Arc::new(pipe.clone()), Arc::new(NoBlobs)).map_err(|error| error.to_string())?;
     sandbox.block_on(sandbox.self_test())?.map_err(|error| error.to_string())?;
-    pipe.send(&FromJudge::Ready(hardening), &[]).map_err(|error| error.to_string())?;
+    let build = crate::cache::build(&sandbox.0.engine);
+    pipe.send(&FromJudge::Ready { build, hardening }, &[]).map_err(|error| error.to_string())?;
     let mut input = stdin().lock();
     loop {
         match frame::read(&mut input, Role::Verify.most_in()) {
@@ -57,35 +60,32 @@ fn handle(sandbox: &Sandbox, pipe: &Pipe, frame: Frame<ToJudge>) -> Result<(), S
             };
             pipe.send(&told, &[]).map_err(|error| error.to_string())
         }
-        ToJudge::Judge { setting, submission } => {
-            let (own, pipe) = (sandbox.clone(), pipe.clone());
+        ToJudge::Judge { question, setting, submission } => {
+            let asking = pipe.begin(question, &setting.limits);
+            let own = sandbox.clone();
             sandbox.spawn(async move {
-                let judged = FromJudge::Judged(judge(&own, &pipe, setting, submission).await);
-                // Without a pipe nobody waits for the answer.
-                if let Err(error) = pipe.send(&judged, &[]) {
-                    say(&error.to_string());
-                    std::process::exit(super::FAILED.into());
-                }
+                let judged = judge(&own, &asking, setting, submission).await;
+                asking.end(judged);
             })
         }
         ToJudge::Answer { to, answer } => pipe.answered(to, answer, raw),
     }
 }
 
-async fn judge(sandbox: &Sandbox, pipe: &Pipe, asked: Asked, submission: Submission) -> Judged {
+async fn judge(sandbox: &Sandbox, asking: &Asking, asked: Asked, submission: Submission) -> Judged {
     let Some(component) = sandbox.component(&asked.component) else {
         return judged(crate::invoke::faulted(format!(
             "no component {} is loaded in this worker",
             asked.component
         )));
     };
-    let setting = setting(asked, pipe);
+    let setting = setting(asked, asking);
     let own = sandbox.clone();
     let call = async move { run(&own.0, &component, setting, Judge(submission)).await };
     judged(sandbox.on_guest_threads(call).await.unwrap_or_else(crate::invoke::faulted))
 }
 
-fn setting(asked: Asked, pipe: &Pipe) -> Setting {
+fn setting(asked: Asked, asking: &Asking) -> Setting {
     let Asked { component, limits, input, artifacts, work, time, clock, seed } = asked;
     Setting {
         component,
@@ -94,8 +94,8 @@ fn setting(asked: Asked, pipe: &Pipe) -> Setting {
         artifacts,
         work,
         granted: Granted { clock: time, ..Granted::default() },
-        facts: Arc::new(pipe.clone()),
-        observer: Arc::new(pipe.clone()),
+        facts: Arc::new(asking.clone()),
+        observer: Arc::new(asking.clone()),
         clock,
         seed,
     }
@@ -122,9 +122,24 @@ fn judged(ran: Ran<Answered>) -> Judged {
 struct Pipe(Arc<Shared>);
 
 struct Shared {
-    output: Mutex<Stdout>,
+    output: Mutex<Output>,
     next: AtomicU64,
     waiting: Mutex<HashMap<u64, Waiting>>,
+}
+
+struct Output {
+    stdout: Stdout,
+    /// The question that is open: of no other is anything said. Tasks of a call may outlive it for
+    /// a moment, and the host takes what they want for the next one's.
+    open: Option<Open>,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    question: u64,
+    most: Most,
+    /// Bytes of a request's body that are sent on.
+    body: usize,
 }
 
 type Reply = (Answer, Vec<u8>);
@@ -138,15 +153,24 @@ enum Waiting {
 impl Pipe {
     fn new() -> Self {
         Pipe(Arc::new(Shared {
-            output: Mutex::new(stdout()),
+            output: Mutex::new(Output { stdout: stdout(), open: None }),
             next: AtomicU64::new(0),
             waiting: Mutex::default(),
         }))
     }
 
+    /// Says something that belongs to no question.
     fn send(&self, message: &FromJudge, raw: &[u8]) -> Result<(), FrameError> {
-        let mut output = self.0.output.lock().unwrap_or_else(PoisonError::into_inner);
-        frame::write(&mut *output, message, raw, Role::Verify.most_out())
+        frame::write(&mut self.output().stdout, message, raw, Role::Verify.most_out())
+    }
+
+    /// A question begins. Who still waits for an answer to an earlier one gets none.
+    fn begin(&self, question: u64, limits: &Limits) -> Asking {
+        let body = usize::try_from(most_body(limits)).unwrap_or(usize::MAX);
+        let open = Open { question, most: most_out_under(limits), body };
+        self.output().open = Some(open);
+        self.waiting().clear();
+        Asking { pipe: self.clone(), open }
     }
 
     /// Hands an answer to who waits for it.
@@ -160,26 +184,8 @@ impl Pipe {
         Ok(())
     }
 
-    fn want(&self, want: Want, raw: &[u8], waiting: Waiting) {
-        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
-        self.waiting().insert(number, waiting);
-        if let Err(error) = self.send(&FromJudge::Wants { number, want }, raw) {
-            // Without the pipe there is nobody to answer for, and nothing to tell a guest.
-            say(&error.to_string());
-            std::process::exit(super::FAILED.into());
-        }
-    }
-
-    fn ask(&self, want: Want) -> Option<Answer> {
-        let (waiting, answer) = sync_channel(1);
-        self.want(want, &[], Waiting::Thread(waiting));
-        answer.recv().ok().map(|(answer, _)| answer)
-    }
-
-    async fn ask_async(&self, want: Want, raw: &[u8]) -> Option<Reply> {
-        let (waiting, answer) = oneshot::channel();
-        self.want(want, raw, Waiting::Task(waiting));
-        answer.await.ok()
+    fn output(&self) -> MutexGuard<'_, Output> {
+        self.0.output.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn waiting(&self) -> MutexGuard<'_, HashMap<u64, Waiting>> {
@@ -187,60 +193,160 @@ impl Pipe {
     }
 }
 
-impl FactSource for Pipe {
+/// One question's use of the pipe.
+#[derive(Clone)]
+struct Asking {
+    pipe: Pipe,
+    open: Open,
+}
+
+impl Asking {
+    /// Says something of this question; `false` if it is over, and nothing was said.
+    fn tell(&self, message: &FromJudge, raw: &[u8]) -> bool {
+        let mut output = self.pipe.output();
+        if output.open.is_none_or(|open| open.question != self.open.question) {
+            return false;
+        }
+        if let Err(error) = frame::write(&mut output.stdout, message, raw, self.open.most) {
+            // Without the pipe there is nobody to answer for, and nothing to tell a guest.
+            fail(&error.to_string());
+        }
+        true
+    }
+
+    /// Answers it. Nothing more is said of it.
+    fn end(&self, judged: Judged) {
+        let question = self.open.question;
+        let mut output = self.pipe.output();
+        output.open = None;
+        let most = self.open.most;
+        let message = FromJudge::Judged { question, judged: Box::new(judged) };
+        let sent = match frame::write(&mut output.stdout, &message, &[], most) {
+            Err(error @ FrameError::TooLong { .. }) => {
+                // It holds more checks and findings than any limit's bytes make room for.
+                let end = JudgedEnd::Fault(format!("its answer is {error}"));
+                let judged =
+                    Judged { end, used: Used::default(), log: String::new(), record: Record::default() };
+                let message = FromJudge::Judged { question, judged: Box::new(judged) };
+                frame::write(&mut output.stdout, &message, &[], most)
+            }
+            sent => sent,
+        };
+        if let Err(error) = sent {
+            // Without a pipe nobody waits for the answer.
+            fail(&error.to_string());
+        }
+    }
+
+    fn want(&self, want: Want, raw: &[u8], waiting: Waiting) {
+        let number = self.pipe.0.next.fetch_add(1, Ordering::Relaxed);
+        self.pipe.waiting().insert(number, waiting);
+        let message = FromJudge::Wants { question: self.open.question, number, want };
+        if !self.tell(&message, raw) {
+            self.pipe.waiting().remove(&number);
+        }
+    }
+
+    /// `None` if the question is over.
+    fn ask(&self, want: Want) -> Option<Answer> {
+        let (waiting, answer) = sync_channel(1);
+        self.want(want, &[], Waiting::Thread(waiting));
+        answer.recv().ok().map(|(answer, _)| answer)
+    }
+
+    /// `None` if the question is over.
+    async fn ask_async(&self, want: Want, raw: &[u8]) -> Option<Reply> {
+        let (waiting, answer) = oneshot::channel();
+        self.want(want, raw, Waiting::Task(waiting));
+        answer.await.ok()
+    }
+}
+
+impl FactSource for Asking {
     fn get(&self, id: &str) -> Option<Fact> {
-        match self.ask(Want::Fact(id.to_owned())) {
-            Some(Answer::Fact(fact)) => fact,
+        if id.len() > WANTED {
+            return None;
+        }
+        match self.ask(Want::Fact(id.to_owned()))? {
+            Answer::Fact(fact) => fact,
             other => unexpected(&other),
         }
     }
 
     fn find(&self, prefix: &str, after: Option<&str>, limit: u32) -> Vec<Fact> {
+        if prefix.len().saturating_add(after.map_or(0, str::len)) > WANTED {
+            return Vec::new();
+        }
         let want = Want::Facts { prefix: prefix.to_owned(), after: after.map(str::to_owned), limit };
         match self.ask(want) {
             Some(Answer::Facts(facts)) => facts,
-            other => unexpected(&other),
+            Some(other) => unexpected(&other),
+            None => Vec::new(),
         }
     }
 }
 
 /// A host that answers another question is none that this worker can work for.
-fn unexpected<T>(answer: &Option<Answer>) -> T {
-    say(&format!("the host answered {answer:?}, which was not asked"));
+fn unexpected<T>(answer: &Answer) -> T {
+    fail(&format!("the host answered {answer:?}, which was not asked"))
+}
+
+/// Ends this worker, and says why.
+fn fail(why: &str) -> ! {
+    say(why);
     std::process::exit(super::FAILED.into())
 }
 
-impl Observer for Pipe {
+impl Observer for Asking {
     fn log(&self, level: &str, message: &str) {
-        let line = FromJudge::Log { level: level.to_owned(), message: message.to_owned() };
-        if let Err(error) = self.send(&line, &[]) {
-            say(&error.to_string());
-            std::process::exit(super::FAILED.into());
-        }
+        let (level, message) = (level.to_owned(), message.to_owned());
+        self.tell(&FromJudge::Log { question: self.open.question, level, message }, &[]);
     }
 
     fn progress(&self, done: u32, total: u32, message: String) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             match self.ask_async(Want::Progress { done, total, message }, &[]).await {
-                Some((Answer::Told, _)) => {}
-                other => unexpected(&other.map(|(answer, _)| answer)),
+                Some((Answer::Told, _)) | None => {}
+                Some((other, _)) => unexpected(&other),
             }
         })
     }
 }
 
+/// The gate that the sandbox of this worker holds: each question has its own.
 impl Gate for Pipe {
+    fn fetch(&self, _: Request) -> BoxFuture<'static, Result<Response, NoAnswer>> {
+        let why = "nothing is asked, so nothing may use the network".to_owned();
+        Box::pin(std::future::ready(Err(NoAnswer::Denied(why))))
+    }
+
+    fn of_call(&self) -> Option<Arc<dyn Gate>> {
+        let open = self.output().open?;
+        Some(Arc::new(Asking { pipe: self.clone(), open }))
+    }
+}
+
+impl Gate for Asking {
     fn fetch(&self, request: Request) -> BoxFuture<'static, Result<Response, NoAnswer>> {
-        let pipe = self.clone();
+        let asking = self.clone();
         Box::pin(async move {
-            let Request { method, url, headers, body, timeout, follow } = request;
+            let Request { method, url, headers, mut body, timeout, follow } = request;
+            let lengths = headers.iter().map(|(name, value)| name.len() + value.len() + 8);
+            let head = method.len() + url.len() + lengths.sum::<usize>();
+            if head > WANTED {
+                return Err(NoAnswer::Invalid(format!(
+                    "method, URL and headers are {head} bytes, where at most {WANTED} are sent"
+                )));
+            }
+            body.truncate(asking.open.body);
             let timeout_ms = timeout.map(millis);
-            match pipe.ask_async(Want::Fetch { method, url, headers, timeout_ms, follow }, &body).await {
+            match asking.ask_async(Want::Fetch { method, url, headers, timeout_ms, follow }, &body).await {
                 Some((Answer::Fetched { url, status, headers }, body)) => {
                     Ok(Response { url, status, headers, body: Bytes::from(body) })
                 }
                 Some((Answer::Denied(refusal), _)) => Err(refusal.into()),
-                other => unexpected(&other.map(|(answer, _)| answer)),
+                Some((other, _)) => unexpected(&other),
+                None => Err(NoAnswer::TimedOut),
             }
         })
     }

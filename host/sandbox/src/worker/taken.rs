@@ -42,7 +42,7 @@ pub(super) fn take(
         JudgedEnd::Fault(message) => unjudged(&message),
     };
     let log = scrubber.string(log);
-    Ok(Ran { end, used: bounded(used, limits), log, record: merged(record, said) })
+    Ok(Ran { end, used: bounded(used, limits, &record), log, record: merged(record, said) })
 }
 
 /// What went wrong in a worker is no fault of this host's: it could not judge, and that is all.
@@ -80,9 +80,21 @@ fn known(hit: LimitHit) -> Result<LimitHit, String> {
     }
 }
 
-/// No call uses more fuel than it is given.
-fn bounded(used: Used, limits: &Limits) -> Used {
-    Used { fuel: used.fuel.min(limits.get(LimitKey::Fuel)), ..used }
+/// What was used within the worker, as far as a call may use it; and what the host's own gate saw
+/// pass.
+fn bounded(used: Used, limits: &Limits, record: &Record) -> Used {
+    let most = |value: u64, key| value.min(limits.get(key));
+    Used {
+        fuel: most(used.fuel, LimitKey::Fuel),
+        cpu_ms: most(used.cpu_ms, LimitKey::Cpu),
+        wall_ms: most(used.wall_ms, LimitKey::Wall),
+        memory_bytes: most(used.memory_bytes, LimitKey::Memory),
+        host_calls: most(used.host_calls, LimitKey::HostCalls),
+        wasi_calls: most(used.wasi_calls, LimitKey::WasiCalls),
+        http_calls: record.exchanges.len() as u64,
+        http_in_bytes: record.exchanges.iter().map(|exchange| exchange.body_bytes).sum(),
+        http_out_bytes: record.exchanges.iter().map(|exchange| exchange.sent_bytes).sum(),
+    }
 }
 
 /// What left is what the host's gate saw leave. What was refused inside the worker is refused to
@@ -155,24 +167,60 @@ mod tests {
         assert!(taken(log).unwrap_err().contains("log"));
     }
 
-    #[test]
-    fn what_left_is_only_what_the_gate_saw() {
-        let mut judged = answer(verdict("n", "2"));
-        judged.used.fuel = u64::MAX;
-        judged.record.exchanges.push(Exchange {
+    fn exchange(sent_bytes: u64, body_bytes: u64) -> Exchange {
+        Exchange {
             method: "GET".into(),
             url: "https://example.org/".into(),
             asked: None,
             at: checkrein_contract::id::Timestamp(0),
             ms: 0,
             sent: checkrein_contract::digest::Digest::ZERO,
-            sent_bytes: 0,
+            sent_bytes,
             status: Some(200),
             headers: Vec::new(),
             body: None,
-            body_bytes: 0,
+            body_bytes,
             error: None,
-        });
+        }
+    }
+
+    #[test]
+    fn what_was_used_is_within_the_limits_and_over_the_network_what_the_gate_saw() {
+        let most = u64::MAX;
+        let mut judged = answer(verdict("n", "2"));
+        judged.used = Used {
+            fuel: most,
+            cpu_ms: most,
+            wall_ms: most,
+            memory_bytes: most,
+            host_calls: most,
+            wasi_calls: most,
+            http_calls: most,
+            http_in_bytes: most,
+            http_out_bytes: most,
+        };
+        let mut seen = Record::default();
+        seen.exchanges.extend([exchange(10, 100), exchange(1, 1)]);
+        let limits = Limits::default();
+        let used = take(judged, "v", &limits, &Arc::default(), seen).unwrap().used;
+        assert_eq!((used.http_calls, used.http_out_bytes, used.http_in_bytes), (2, 11, 101));
+        for (used, key) in [
+            (used.fuel, LimitKey::Fuel),
+            (used.cpu_ms, LimitKey::Cpu),
+            (used.wall_ms, LimitKey::Wall),
+            (used.memory_bytes, LimitKey::Memory),
+            (used.host_calls, LimitKey::HostCalls),
+            (used.wasi_calls, LimitKey::WasiCalls),
+        ] {
+            assert_eq!(used, limits.get(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn what_left_is_only_what_the_gate_saw() {
+        let mut judged = answer(verdict("n", "2"));
+        judged.used.fuel = u64::MAX;
+        judged.record.exchanges.push(exchange(0, 0));
         let what = "write `/in`".to_owned();
         judged.record.denials.push(Denial {
             wall: Wall::File,

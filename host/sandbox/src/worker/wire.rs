@@ -20,8 +20,8 @@ use crate::bindings::types as guest;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Compiled {
-    /// What it gave up, before it read the component.
-    Ready(Hardening),
+    /// What it gave up, before it read the component, and which build it is.
+    Ready { build: String, hardening: Hardening },
     /// The code.
     Done,
     /// The engine refuses the component, in its words.
@@ -35,8 +35,8 @@ pub(super) enum Compiled {
 pub(super) enum ToJudge {
     /// A component, to be kept; the raw part is its compiled code.
     Load { component: Digest, name: String, kind: Kind },
-    /// One question; exactly one `Judged` comes back.
-    Judge { setting: Asked, submission: Submission },
+    /// One question; exactly one `Judged` of the same number comes back.
+    Judge { question: u64, setting: Asked, submission: Submission },
     /// The answer to the request of this number.
     Answer { to: u64, answer: Answer },
 }
@@ -58,18 +58,18 @@ pub(super) struct Asked {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FromJudge {
-    /// What it gave up; the first frame.
-    Ready(Hardening),
+    /// What it gave up, and which build it is; the first frame.
+    Ready { build: String, hardening: Hardening },
     /// The component is there.
     Loaded,
     /// It is not, and why.
     NotLoaded(String),
-    /// The guest wants something of the host.
-    Wants { number: u64, want: Want },
-    /// A log line.
-    Log { level: String, message: String },
-    /// The answer.
-    Judged(Judged),
+    /// The guest that this question is put to wants something of the host.
+    Wants { question: u64, number: u64, want: Want },
+    /// A log line of it.
+    Log { question: u64, level: String, message: String },
+    /// The answer to this question.
+    Judged { question: u64, judged: Box<Judged> },
 }
 
 /// What a guest wants.

@@ -9,6 +9,8 @@
 
 use std::fmt::Write as _;
 
+use serde_json::Value;
+
 use super::Guest;
 
 /// The error codes of `wasi:filesystem`, in their order.
@@ -51,6 +53,20 @@ pub(crate) const CODES: [&str; 37] = [
     "text-file-busy",
     "cross-device",
 ];
+
+/// The note of a stream that is closed.
+const CLOSED: u64 = 99;
+
+/// The content of a [`Script`] whose steps ended like this: `ok`, `closed`, the name of an error
+/// code, or a number that it read.
+pub(crate) fn notes(steps: &[&str]) -> Value {
+    let note = |step: &&str| match CODES.iter().position(|code| code == step) {
+        Some(code) => Value::from(code),
+        None if *step == "closed" => Value::from(CLOSED),
+        None => step.parse::<u64>().map_or_else(|_| Value::from(*step), Value::from),
+    };
+    Value::Array(steps.iter().map(note).collect())
+}
 
 /// `open-flags`.
 pub(crate) const CREATE: u32 = 1;
@@ -644,6 +660,18 @@ pub(crate) fn symbolic_link() -> Guest {
         .guest(&["out"])
 }
 
+/// Symbolic links in its own folder: out of it, to the host's root, and inside. None is made, so
+/// none can be opened.
+pub(crate) fn symbolic_links_of_its_own() -> Guest {
+    Script::new()
+        .symbolic_link("../../../../etc/passwd", WORK, "out")
+        .symbolic_link("/", WORK, "root")
+        .symbolic_link("a", WORK, "in")
+        .open(WORK, "out", 0, READ)
+        .open(WORK, "root/etc/passwd", 0, READ)
+        .guest(&[])
+}
+
 /// Links that somebody else put into a granted folder.
 pub(crate) fn found_links() -> Guest {
     Script::new()
@@ -668,6 +696,15 @@ pub(crate) fn hard_link() -> Guest {
         .hard_link(WORK, "a", WORK, "b")
         .hard_link(IN, "given", WORK, "c")
         .guest(&["b"])
+}
+
+/// A second name for a file of its own, and for one of others; it names neither as an artifact.
+pub(crate) fn hard_links_of_its_own() -> Guest {
+    Script::new()
+        .create(WORK, "a")
+        .hard_link(WORK, "a", WORK, "b")
+        .hard_link(IN, "given", WORK, "c")
+        .guest(&[])
 }
 
 /// Fills the disk: by `write`, by each kind of stream, without waiting.

@@ -1,6 +1,10 @@
 //! Folders of the host that were granted.
 
+use std::sync::Arc;
+
 use super::*;
+use crate::testing::{MemoryBlobs, places_in};
+use crate::{Options, Protected};
 
 #[tokio::test]
 async fn a_granted_folder_is_seen_under_its_own_path() {
@@ -53,6 +57,30 @@ async fn the_sandboxs_own_places_are_not_granted() {
     let alias = world.path("alias");
     std::os::unix::fs::symlink(scratch.parent().unwrap(), &alias).unwrap();
     assert!(fault(&world, &alias.join("cache")).await.contains("where the sandbox keeps its own files"));
+}
+
+#[tokio::test]
+async fn what_the_host_protects_is_not_granted_to_a_call() {
+    let mut world = World::new();
+    let folder = tempfile::tempdir().unwrap();
+    let with = |protected: Protected| {
+        let options = Options { protected: vec![protected], ..Options::new(places_in(&folder)) };
+        Sandbox::new(options, Arc::new(MemoryBlobs::default())).unwrap()
+    };
+    let granted = world.path("granted");
+    world.sandbox = with(Protected::Unread(granted.join("given")));
+    assert!(fault(&world, &granted).await.contains("which no component may read"));
+    world.sandbox = with(Protected::Folder(granted.join("absent")));
+    assert!(fault(&world, &granted).await.contains("where the sandbox keeps its own files"));
+    // What may be read is given to who only reads it.
+    world.sandbox = with(Protected::Unwritten(granted.join("given")));
+    let script = guests::Script::new().open(guests::GRANTED, "given", 0, guests::READ).read();
+    let guest = script.guest(&[]);
+    let ran = world.run(world.granting(&guest, Access::ReadOnly)).await;
+    assert_eq!(notes(&ran), ["ok", "ok", "5"]);
+    let ran = world.sandbox.execute(world.granting(&guest, Access::ReadWrite), call()).await;
+    let End::Fault(why) = ran.end else { panic!("{ran:?}") };
+    assert!(why.contains("which no component may write"), "{why}");
 }
 
 #[tokio::test]

@@ -273,3 +273,13 @@ async fn the_hosts_own_downloads_pass_the_same_gate() {
     let (body, _) = sandbox.download("http://files.example/x", &named, &limits).await;
     assert!(matches!(&body, Err(DownloadError::Denied(why)) if why.contains("only https")), "{body:?}");
 }
+
+#[tokio::test]
+async fn a_download_that_is_redirected_to_a_name_in_the_clear() {
+    let server = Server::start(|_| redirect(302, "http://files.example/x")).await;
+    let (sandbox, _folder) = sandbox_with(Secrets::default());
+    let rules = [server.reading().as_str(), "http://files.example"].map(|rule| Rule::parse(rule).unwrap());
+    let (body, record) = sandbox.download(&server.url(), &rules, &Limits::default()).await;
+    assert!(matches!(&body, Err(DownloadError::Denied(why)) if why.contains("only https")), "{body:?}");
+    assert_eq!((record.exchanges.len(), record.denials.len()), (1, 1), "{record:?}");
+}

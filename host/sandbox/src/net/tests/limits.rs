@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use super::server::{Piece, answer, ok};
+use super::server::{Piece, answer, ok, redirect};
 use super::*;
 
 fn gzip(bytes: &[u8]) -> Vec<u8> {
@@ -155,6 +155,43 @@ async fn a_call_that_is_given_up_leaves_its_record_and_no_task() {
 }
 
 #[tokio::test]
+async fn nothing_leaves_once_the_record_was_taken() {
+    let server = Server::start(|_| ok("")).await;
+    let call = Setup::granting(&[server.anything()]).call();
+    assert!(call.record().is_empty());
+    // As a request does that a guest did not wait for.
+    let denied = call.gate.fetch(post(&server.url(), b"late")).await.unwrap_err();
+    assert!(matches!(&denied, NoAnswer::Denied(why) if why.contains("the call is over")), "{denied:?}");
+    assert!(server.seen().is_empty() && call.record().is_empty());
+}
+
+#[tokio::test]
+async fn no_name_is_looked_up_once_the_record_was_taken() {
+    let call = Setup::granting(&["https://nice.example".into()]).call();
+    call.record();
+    assert!(matches!(call.get("https://nice.example/").await, Err(NoAnswer::Denied(_))));
+    assert!(call.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn no_redirect_is_followed_once_the_record_was_taken() {
+    let recorder: Arc<Mutex<Option<Recorder>>> = Arc::default();
+    let over = Arc::clone(&recorder);
+    let server = Server::start(move |_| {
+        if let Some(recorder) = over.lock().unwrap().as_ref() {
+            recorder.take();
+        }
+        redirect(302, "/next")
+    })
+    .await;
+    let call = Setup::granting(&[server.reading()]).call();
+    *recorder.lock().unwrap() = Some(call.recorder.clone());
+    let denied = call.get(&server.url()).await.unwrap_err();
+    assert!(matches!(&denied, NoAnswer::Denied(why) if why.contains("the call is over")), "{denied:?}");
+    assert_eq!(server.seen().len(), 1);
+}
+
+#[tokio::test]
 async fn an_exchange_that_cannot_be_stored_ends_the_call() {
     let server = Server::start(|_| ok("")).await;
     let network = Network::start(Arc::new(Names::default()), Secrets::default(), Vec::new()).unwrap();
@@ -164,6 +201,7 @@ async fn an_exchange_that_cannot_be_stored_ends_the_call() {
         granted: &Granted { network: rules, ..Granted::default() },
         limits: &Limits::default(),
         deadline: Instant::now() + Duration::from_secs(30),
+        clear: Clear::ByRule,
         recorder: recorder.clone(),
         blobs: Arc::new(crate::testing::FullBlobs),
     });
