@@ -57,7 +57,7 @@ fn subgoal(id: &str) -> SubgoalSpec {
 fn two_skills_that_wait_for_each_others_progress_line_both_run() {
     let place = Place::new();
     let state = checkrein_store::State::open(&place.state()).unwrap();
-    let places = Places { cache: place.state().join("cache"), scratch: place.state().join("scratch") };
+    let places = Places { cache: place.cache(), scratch: place.state().join("scratch") };
     let sandbox = Sandbox::new(checkrein_sandbox::Options::new(places), Arc::new(state.blobs())).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let loaded = runtime.block_on(sandbox.load(dist().join("document-table.wasm").as_path())).unwrap();

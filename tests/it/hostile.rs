@@ -164,3 +164,51 @@ fn a_link_in_a_strangers_state_folder_leads_nowhere() {
     let _ = place.run(&["report", "--state", &state]).expect(0);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
+
+#[test]
+fn a_strangers_project_brings_no_compiled_code_along() {
+    let place = Place::new();
+    place.configure(&["table-profile"], "");
+    // As it would be packed: a cache with its key beside the configuration.
+    let packed = place.state().join("cache");
+    std::fs::create_dir_all(&packed).unwrap();
+    std::fs::write(packed.join("key"), [7; 32]).unwrap();
+    let _ = place.run(&["skill", "list"]).expect(0);
+    let left: Vec<_> = std::fs::read_dir(&packed).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["key"], "nothing is read from it, and nothing put there");
+    assert!(place.cache().join("key").is_file());
+}
+
+#[test]
+fn what_only_looks_like_the_hosts_own_is_not_swept_away() {
+    let place = Place::new();
+    let scratch = place.state().join("scratch");
+    for name in ["2019-summer", "40000000-x", "4194999-work"] {
+        std::fs::create_dir_all(scratch.join(name)).unwrap();
+    }
+    let _ = place.run(&["doctor"]).expect(0);
+    for name in ["2019-summer", "40000000-x", "4194999-work"] {
+        assert!(scratch.join(name).is_dir(), "{name}");
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_of_the_state_is_refused() {
+    let photos = tempfile::tempdir().unwrap();
+    std::fs::create_dir(photos.path().join("2019-summer")).unwrap();
+    for name in ["scratch", "runs"] {
+        let place = Place::new();
+        std::fs::create_dir_all(place.state()).unwrap();
+        std::os::unix::fs::symlink(photos.path(), place.state().join(name)).unwrap();
+        let ran = place.run(&["doctor"]).expect(74);
+        assert!(ran.err.contains("it is a link"), "{name}: {}", ran.err);
+    }
+    let place = Place::new();
+    std::fs::remove_dir_all(place.state()).ok();
+    std::os::unix::fs::symlink(photos.path(), place.state()).unwrap();
+    let ran = place.run(&["doctor"]).expect(74);
+    assert!(ran.err.contains("it is a link"), "{}", ran.err);
+    let left: Vec<_> =
+        std::fs::read_dir(photos.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["2019-summer"]);
+}

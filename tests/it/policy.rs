@@ -161,7 +161,7 @@ fn what_was_refused_is_explained_with_a_grant_that_mends_it() {
     assert!(out.contains("the smallest grant that would allow it"), "{out}");
     assert!(place.run(&["policy", "explain", "@last", "none/such/1"]).expect(1).err.contains("no call"));
     for text in [place.run(&["show"]).out, place.run(&["trace"]).out] {
-        assert!(text.contains("refused, network: `GET"), "{text}");
+        assert!(text.contains("refused, network: GET"), "{text}");
     }
     // Pasted as it is, it holds, and the request is answered.
     place.write("checkrein.toml", &format!("{load}{grant}\n"));

@@ -11,7 +11,7 @@ use checkrein_contract::manifest::{Kind, Manifest};
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_contract::section;
 use checkrein_contract::task::Mode;
-use checkrein_sandbox::{Loaded, Protected, Sandbox};
+use checkrein_sandbox::{LoadReport, Loaded, Protected, Sandbox, Step, StepResult};
 
 use crate::config::{Config, Grant};
 use crate::error::{CliError, fault};
@@ -182,23 +182,38 @@ fn check_names(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
 
 /// Every skill says what arguments it takes, in a schema that is one.
 fn check_schemas(files: &[(PathBuf, Loaded)]) -> Result<(), CliError> {
-    let skills = files.iter().filter(|(_, loaded)| loaded.manifest.kind == Kind::Skill);
-    let faults = skills.filter_map(|(path, loaded)| {
-        let found = match &loaded.manifest.args {
-            None => "neither `[args]` nor the export `checkrein:skill/schema`".to_owned(),
-            Some(schema) => checkrein_harness::action::schema_fault(schema)?,
-        };
-        let expected = "a JSON Schema of its arguments";
-        Some(fault(
-            &path.display().to_string(),
-            "schema",
-            expected,
-            &found,
-            "state one in skill.toml as [args], with a bounded cost for each value",
-        ))
-    });
+    let faults = files.iter().filter_map(|(path, loaded)| schema_fault(&path.display().to_string(), loaded));
     let faults: Vec<Fault> = faults.collect();
     if faults.is_empty() { Ok(()) } else { Err(CliError::Load(Faults(faults))) }
+}
+
+fn schema_fault(file: &str, loaded: &Loaded) -> Option<Fault> {
+    if loaded.manifest.kind != Kind::Skill {
+        return None;
+    }
+    let found = match &loaded.manifest.args {
+        None => "neither `[args]` nor the export `checkrein:skill/schema`".to_owned(),
+        Some(schema) => checkrein_harness::action::schema_fault(schema)?,
+    };
+    let mend = "state one in skill.toml as [args], with a bounded cost for each value";
+    Some(fault(file, "schema", "a JSON Schema of its arguments", &found, mend))
+}
+
+/// Runs the steps of loading, with the one that the sandbox cannot know: whether the schema of the
+/// arguments can be used. What passes them all is loaded by a configuration.
+pub async fn check(sandbox: &Sandbox, file: &Path) -> LoadReport {
+    let mut report = sandbox.check(file).await;
+    if let Some(loaded) = &report.loaded {
+        let result = match schema_fault(&report.file, loaded) {
+            None => StepResult::Passed("arguments can be held against it".to_owned()),
+            Some(fault) => StepResult::Failed(vec![fault]),
+        };
+        if matches!(result, StepResult::Failed(_)) {
+            report.loaded = None;
+        }
+        report.steps.push(Step { name: "arguments", result });
+    }
+    report
 }
 
 fn card(standing: &Standing, loaded: &Loaded, mode: Mode) -> ComponentCard {

@@ -1,5 +1,6 @@
 //! The outside world of a run: state folder, sandbox, clock, ids.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -104,12 +105,22 @@ fn build(
 ) -> Result<Sandbox, CliError> {
     // Blobs, reports and the database are as little a component's as cache and scratch.
     protected.push(Protected::Folder(state.dir().to_owned()));
-    let places = Places { cache: state.dir().join("cache"), scratch: state.dir().join("scratch") };
+    let places = Places { cache: cache_folder(state), scratch: state.dir().join("scratch") };
     let program = std::env::current_exe()
         .map_err(|error| CliError::Ours(format!("this program does not find itself: {error}")))?;
     let workers = Some(Workers { program, verify: operator.process });
     let options = Options { secrets, workers, protected, ..Options::new(places) };
     Ok(Sandbox::new(options, Arc::new(state.blobs()))?)
+}
+
+/// Where compiled code is kept: with this user, `$XDG_CACHE_HOME/checkrein`, else
+/// `~/.cache/checkrein`. Never with the project, which may come from a stranger: compiled code is
+/// trusted, and a project that brings both code and key along would be. Without a home it is in the
+/// state folder, beside nothing that was packed by others.
+pub fn cache_folder(state: &State) -> PathBuf {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let own = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    own.map_or_else(|| state.dir().join("cache"), |own| own.join("checkrein"))
 }
 
 impl From<SandboxError> for CliError {

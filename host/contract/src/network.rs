@@ -590,16 +590,23 @@ fn canonical_path(path: &str) -> String {
 /// Times that a path is decoded in search of `..`; one that is encoded more often is no honest one.
 const DECODED_MAX: usize = 4;
 
-/// Whether a server that decodes the path, once or again, would see a segment that leads upwards:
-/// `..%2F`, `%252e%252e`, `..\\` or `..;x`.
+/// Whether a server that decodes the path, once or again, might see a segment that leads upwards:
+/// `..%2F`, `%252e%252e`, `..\\`, `..;x`, `..%3F`, `..%00`; in other letters for dots, or in a UTF-8
+/// longer than it need be. What follows two dots in an honest name is a letter, a digit or `-_.`.
 fn climbs(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..DECODED_MAX {
-        let dots = |segment: &[u8]| {
-            let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-            matches!(name, b"." | b"..")
-        };
-        if bytes.split(|byte| matches!(byte, b'/' | b'\\')).any(dots) {
+        if bytes.iter().any(|byte| byte.is_ascii_control() || matches!(byte, 0xc0 | 0xc1)) {
+            return true;
+        }
+        // The encoding of scripts, which no standard knows and some servers decode.
+        if bytes.windows(2).any(|pair| pair.eq_ignore_ascii_case(b"%u")) {
+            return true;
+        }
+        let text = String::from_utf8_lossy(&bytes).replace(['\u{ff0e}', '\u{2024}', '\u{fe52}'], ".");
+        let text =
+            text.replace('\u{2025}', "..").replace(['\u{ff0f}', '\u{2044}', '\u{2215}', '\u{ff3c}'], "/");
+        if text.split(['/', '\\']).any(leads_upwards) {
             return true;
         }
         let decoded = decoded(&bytes);
@@ -609,6 +616,13 @@ fn climbs(path: &str) -> bool {
         bytes = decoded;
     }
     true
+}
+
+/// Whether a segment is one or two dots, by itself or in front of what a server may cut off.
+fn leads_upwards(segment: &str) -> bool {
+    let Some(rest) = segment.strip_prefix('.') else { return false };
+    let rest = rest.strip_prefix('.').unwrap_or(rest);
+    rest.chars().next().is_none_or(|c| !c.is_alphanumeric() && !matches!(c, '-' | '_' | '.'))
 }
 
 fn decoded(bytes: &[u8]) -> Vec<u8> {

@@ -41,7 +41,8 @@ impl Cache {
     /// If the folder or the key in it can be neither read nor made.
     pub(crate) fn open(folder: &Path, engine: &Engine) -> Result<Self, StorageError> {
         let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
-        made.and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)))
+        made.and_then(|()| check_own(folder))
+            .and_then(|()| std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)))
             .map_err(|error| StorageError::of_io(folder, &error))?;
         sweep(folder)?;
         let key = read_key(folder).map_or_else(|| make_key(folder), Ok);
@@ -155,6 +156,16 @@ fn load(engine: &Engine, path: &str) -> wasmtime::Result<Compiled> {
     // on this CPU: the MAC covers them and the name, which covers all three. The file behind the
     // descriptor is private to this user and never written again.
     unsafe { Compiled::deserialize_file(engine, path) }
+}
+
+/// What is compiled is trusted, so the folder is this user's own and no link to another.
+fn check_own(folder: &Path) -> std::io::Result<()> {
+    let found = std::fs::symlink_metadata(folder)?;
+    if found.is_symlink() || found.uid() != rustix::process::geteuid().as_raw() {
+        let what = if found.is_symlink() { "it is a link" } else { "it belongs to another user" };
+        return Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, what));
+    }
+    Ok(())
 }
 
 /// The key, if it is there, whole, and only this user's.

@@ -240,6 +240,13 @@ impl Sandbox {
         self.0.judges.as_ref().map_or_else(Vec::new, Pool::processes)
     }
 
+    /// Ends the workers that wait for a question; others are started when they are needed.
+    pub(crate) fn dismiss_workers(&self) {
+        if let Some(judges) = &self.0.judges {
+            judges.dismiss();
+        }
+    }
+
     /// The engine and how it allocates, in one line.
     pub fn describe(&self) -> String {
         format!("wasmtime {}, instances {}", crate::WASMTIME, self.0.allocation)

@@ -7,7 +7,7 @@ use checkrein_contract::port::{StorageError, Tree};
 use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
-use crate::state::make;
+use crate::state::make_own;
 
 /// The folder `scratch/`. What is made in it carries the number of its process, so that what a
 /// killed process left behind can be told from what is in use.
@@ -17,7 +17,7 @@ pub(crate) struct Scratch(PathBuf);
 impl Scratch {
     /// Makes the folder, and removes from it what ended processes left.
     pub(crate) fn new(dir: &Path) -> Result<Self, StorageError> {
-        make(dir)?;
+        make_own(dir)?;
         sweep(dir)?;
         Ok(Scratch(dir.to_owned()))
     }
@@ -29,7 +29,7 @@ impl Scratch {
 
     /// A new, empty folder.
     pub(crate) fn folder(&self) -> Result<Folder, StorageError> {
-        make(&self.0)?;
+        make_own(&self.0)?;
         let made = tempfile::Builder::new().prefix(&prefix()).tempdir_in(&self.0);
         made.map(Folder).map_err(|error| StorageError::of_io(&self.0, &error))
     }
@@ -44,9 +44,13 @@ impl Tree for Folder {
     }
 }
 
+/// What the names of all temporary files and folders of the store have after the process's number:
+/// a folder may hold other things whose names begin with a number.
+const KIND: &str = "state";
+
 /// What the names of this process's temporary files and folders start with.
 pub(crate) fn prefix() -> String {
-    format!("{}-", std::process::id())
+    format!("{}-{KIND}-", std::process::id())
 }
 
 /// Removes from `dir` what processes left that are no longer there.
@@ -57,7 +61,9 @@ pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
         if is_left_behind(&path) {
             // Another process may sweep at the same time: what is gone already is no fault, and
             // what cannot be removed is in nobody's way.
-            let _ = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+            // What a link leads to is not ours.
+            let is_folder = path.symlink_metadata().is_ok_and(|found| found.is_dir());
+            let _ = if is_folder { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
         }
     }
     Ok(())
@@ -65,7 +71,8 @@ pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
 
 fn is_left_behind(path: &Path) -> bool {
     let owner = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('-'));
-    let Some(pid) = owner.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw) else {
+    let ours = owner.filter(|(_, rest)| rest.strip_prefix(KIND).is_some_and(|rest| rest.starts_with('-')));
+    let Some(pid) = ours.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw) else {
         return false;
     };
     test_kill_process(pid) == Err(rustix::io::Errno::SRCH)

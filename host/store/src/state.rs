@@ -59,7 +59,7 @@ impl State {
         make_private(dir)?;
         let scratch = Scratch::new(&dir.join("scratch"))?;
         let blobs = FileBlobs::open(&dir.join("blobs"), scratch)?;
-        make(&dir.join("runs"))?;
+        make_own(&dir.join("runs"))?;
         ignore(dir)?;
         let database = dir.join(DATABASE);
         let connection = Mutex::new(connection::writable(&database, options.wait)?);
@@ -138,7 +138,7 @@ fn make_private(dir: &Path) -> Result<(), StorageError> {
     }
     match fs::DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(StorageError::of_io(dir, &error)),
-        _ if dir.is_dir() => Ok(()),
+        _ if dir.is_dir() => refuse_link(dir),
         _ => Err(StorageError::NotWritable {
             place: dir.display().to_string(),
             detail: "not a folder".to_owned(),
@@ -151,6 +151,24 @@ pub(crate) fn make(dir: &Path) -> Result<(), StorageError> {
         return Ok(());
     }
     fs::create_dir_all(dir).map_err(|error| StorageError::of_io(dir, &error))
+}
+
+/// Makes a folder of the state. Whoever made the project may have put a link in its place, and what
+/// is written to and removed from it would be somebody else's.
+pub(crate) fn make_own(dir: &Path) -> Result<(), StorageError> {
+    make(dir)?;
+    refuse_link(dir)
+}
+
+fn refuse_link(dir: &Path) -> Result<(), StorageError> {
+    match fs::symlink_metadata(dir) {
+        Ok(found) if found.is_symlink() => Err(StorageError::NotWritable {
+            place: dir.display().to_string(),
+            detail: "it is a link; remove it, or name a folder with `--state`".to_owned(),
+        }),
+        Ok(_) => Ok(()),
+        Err(error) => Err(StorageError::of_io(dir, &error)),
+    }
 }
 
 /// Keeps the state out of version control, whatever the project ignores.

@@ -345,12 +345,18 @@ fn what_a_killed_process_left_is_removed_and_what_is_in_use_is_not() {
     let (dir, state) = state();
     let (scratch, new) = (state.dir().join("scratch"), state.dir().join("blobs/new"));
     // The largest number of a process on Linux is 2^22.
-    fs::create_dir(scratch.join("4194999-old")).unwrap();
-    fs::File::create(new.join("4194999-old")).unwrap().write_all(b"x").unwrap();
+    fs::create_dir(scratch.join("4194999-state-old")).unwrap();
+    fs::File::create(new.join("4194999-state-old")).unwrap().write_all(b"x").unwrap();
+    // Only looks like it; and what a link leads to is somebody else's.
+    fs::create_dir(scratch.join("2019-summer")).unwrap();
+    let outside = tempfile::tempdir().unwrap();
+    fs::create_dir(outside.path().join("kept")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), scratch.join("4194999-state-link")).unwrap();
     let tree = state.blobs().tree(&[]).unwrap();
     State::open(&dir.path().join(".checkrein")).unwrap();
-    assert!(tree.path().exists());
-    assert!(!scratch.join("4194999-old").exists() && !new.join("4194999-old").exists());
+    assert!(tree.path().exists() && scratch.join("2019-summer").exists());
+    assert!(outside.path().join("kept").exists());
+    assert!(!scratch.join("4194999-state-old").exists() && !new.join("4194999-state-old").exists());
 }
 
 #[test]

@@ -28,7 +28,10 @@
     (func $run )
     (func $assess (export "assess") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32) i32.const 1032)
     (func $execute (export "execute") (param i32 i32 i32 i32 i32 i64 i32 i32) (result i32) (call $fetch (i32.const 1264) (i32.const 3) (i32.const 1268) (i32.const 20)
-           (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 65536)) i32.const 1064)
+           (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 65536))
+         (if (i32.ne (i32.load8_u (i32.const 65536)) (i32.const 1)) (then unreachable))
+         (if (i32.and (i32.ne (i32.load8_u offset=8 (i32.const 65536)) (i32.const 0))
+             (i32.ne (i32.load8_u offset=8 (i32.const 65536)) (i32.const 3))) (then unreachable)) i32.const 1064)
     (func $verify (export "verify") (param $p i32) (result i32) (if (result i32) (i32.and
                 (i32.eq (i32.load offset=108 (local.get $p)) (i32.const 7))
                 (i32.eq (i32.load16_u offset=5 (i32.load offset=104 (local.get $p))) (i32.const 0x7d31)))

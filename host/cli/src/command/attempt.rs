@@ -27,6 +27,7 @@ use serde_json::{Map, Value, json};
 
 use super::call::{check_inputs, read_input};
 use crate::args::{Global, TryArgs};
+use crate::components;
 use crate::config::{Config, Grant};
 use crate::error::{CliError, exit};
 use crate::grants::{Effective, effective};
@@ -79,7 +80,7 @@ pub(super) async fn attempt(global: &Global, args: &TryArgs) -> Result<u8, CliEr
     let state = State::open(&folder.path().join("state"))?;
     check_once(&once, &operator, &state)?;
     let sandbox = world::sandbox(&state, &operator, Secrets::default()).await?;
-    let report = sandbox.check(args.file.as_path()).await;
+    let report = components::check(&sandbox, args.file.as_path()).await;
     let portrait = Portrait::of(&args.file);
     let told =
         Told { portrait: &portrait, report: &report, loaded: None, gets: None, once: &once, attempt: None };

@@ -25,6 +25,7 @@ pub(super) async fn doctor(global: &Global) -> Result<u8, CliError> {
         ("engine", sandbox.describe()),
         ("configuration", file.unwrap_or_else(|| "none: defaults hold".to_owned())),
         ("state", state.dir().display().to_string()),
+        ("cache", world::cache_folder(&state).display().to_string()),
         ("operator", operator.describe()),
         ("secrets", secrets(&operator)),
         ("ceilings", ceilings(&operator)),

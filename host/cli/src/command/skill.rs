@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::args::{Global, SkillCommand};
 use crate::build;
-use crate::components::Components;
+use crate::components::{self, Components};
 use crate::error::{CliError, exit, fault};
 use crate::output::{self, one_line};
 use crate::report::escape::visible;
@@ -53,7 +53,7 @@ async fn plain_sandbox(global: &Global, state: &State) -> Result<Sandbox, CliErr
 
 async fn check(global: &Global, file: &Path) -> Result<u8, CliError> {
     let state = world::open_state(global)?;
-    let report = plain_sandbox(global, &state).await?.check(file).await;
+    let report = components::check(&plain_sandbox(global, &state).await?, file).await;
     if global.json {
         output::json(&json!({ "schema": "checkrein/check@1", "report": report }));
     } else {
@@ -180,7 +180,7 @@ async fn test(global: &Global, target: &Path, mutate: bool) -> Result<u8, CliErr
     let state = world::open_state(global)?;
     let sandbox = plain_sandbox(global, &state).await?;
     let file = component_of(&sandbox, target).await?;
-    let mut report = sandbox.check(file.as_path()).await;
+    let mut report = components::check(&sandbox, file.as_path()).await;
     if report.loaded.is_some() {
         // What it was asked when it loaded, perhaps long ago, was less.
         report.probe = Some(trial(&sandbox, &file).await?);

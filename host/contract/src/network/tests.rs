@@ -203,6 +203,37 @@ fn what_two_rules_both_allow() {
     assert!(!rule("https://x.a.org").covers(&rule("https://*.a.org")));
 }
 
+#[test]
+fn a_path_that_might_lead_upwards_is_none() {
+    for path in [
+        "..%2fb",
+        "..%5cb",
+        "..;/b",
+        "%252e%252e/b",
+        "..%3f/b",
+        "..%23/b",
+        "..%20/b",
+        "..%00/b",
+        "..%09/b",
+        ".%20/b",
+        "%c0%ae%c0%ae/b",
+        "%u002e%u002e/b",
+        "\u{ff0e}\u{ff0e}/b",
+        "\u{2025}/b",
+        "a%0d%0ab",
+        "..%2500/b",
+    ] {
+        let url = format!("https://a.org/v1/{path}");
+        assert!(Target::parse(&url).is_err(), "{url}");
+    }
+    for path in
+        ["a..b", "..a", ".well-known/x", "v1.2", "...", "a%20b", "caf%C3%A9", "%E4%BD%A0", "a;b=1", "~user"]
+    {
+        let url = format!("https://a.org/v1/{path}");
+        assert!(Target::parse(&url).is_ok(), "{url}");
+    }
+}
+
 mod properties {
     use proptest::prelude::*;
 

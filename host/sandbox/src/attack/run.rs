@@ -101,6 +101,8 @@ impl Runner {
         let scratch = self.sandbox.0.scratch.as_path();
         let before = forget_peak().and_then(|()| Held::now(scratch));
         let outcome = self.attempt(attack).await;
+        // Workers are kept on purpose; one that does not end when it is told to is left over.
+        self.sandbox.dismiss_workers();
         let mut leaked = Vec::new();
         if let Ok(before) = &before {
             let memories = attack.limits(&self.limits).get(LimitKey::Memory);

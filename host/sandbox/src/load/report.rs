@@ -29,7 +29,7 @@ pub enum StepResult {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Step {
     /// `read`, `format`, `size`, `manifest`, `wit-version`, `imports`, `exports`, `compile`,
-    /// `instantiate`, `assess`, `schema`, `cases` or `verification`.
+    /// `instantiate`, `assess`, `schema`, `cases` or `verification`; whoever loads may add its own.
     pub name: &'static str,
     /// What it found.
     #[serde(flatten)]

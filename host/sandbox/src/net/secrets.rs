@@ -6,6 +6,7 @@ use std::fmt;
 use checkrein_contract::grant::SecretUse;
 use checkrein_contract::network::{Host, Rule, Scheme, Target};
 use checkrein_contract::record::Wall;
+use http::header::{IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::NoAnswer;
@@ -111,6 +112,10 @@ pub(super) fn set(
         let named = matches!(target.host, Host::Address(address) if rule.names(address));
         if target.scheme != Scheme::Https && !named {
             return Err(refuse("is only sent by https"));
+        }
+        // A part of an answer cannot be searched for the whole of a secret.
+        if headers.contains_key(RANGE) || headers.contains_key(IF_RANGE) {
+            return Err(refuse("is not sent with a request for a part, `Range`; ask for the whole"));
         }
         let value = secrets
             .get(name)

@@ -175,6 +175,12 @@ impl Pool {
         self.idle().iter().map(|worker| worker.child.id()).collect()
     }
 
+    /// Ends the workers that wait.
+    pub(crate) fn dismiss(&self) {
+        let waiting = std::mem::take(&mut *self.idle());
+        drop(waiting);
+    }
+
     fn idle(&self) -> MutexGuard<'_, Vec<Worker>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
