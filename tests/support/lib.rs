@@ -130,13 +130,13 @@ impl Place {
     /// A new place.
     pub fn new() -> Self {
         let place = Place { folder: tempfile::tempdir().unwrap(), home: tempfile::tempdir().unwrap() };
-        copy(&warm_cache().join("checkrein"), &place.cache());
+        copy(&warm_cache().join("checkrein/code"), &place.cache());
         place
     }
 
     /// Where its user's compiled code is.
     pub fn cache(&self) -> PathBuf {
-        self.home.path().join("cache/checkrein")
+        self.home.path().join("state/checkrein/code")
     }
 
     /// Its folder.
@@ -212,7 +212,7 @@ impl Place {
         let mut command = Command::new(binary());
         command.args(args).current_dir(self.path()).env_remove("CHECKREIN_LOG").env_remove("RUST_BACKTRACE");
         command.env("XDG_CONFIG_HOME", self.home.path());
-        command.env("XDG_CACHE_HOME", self.home.path().join("cache"));
+        command.env("XDG_STATE_HOME", self.home.path().join("state"));
         command
     }
 
@@ -258,7 +258,7 @@ fn warm_cache() -> &'static Path {
         for file in files {
             let args =
                 ["--state".as_ref(), state.as_os_str(), "skill".as_ref(), "check".as_ref(), file.as_os_str()];
-            let out = Command::new(binary()).args(args).env("XDG_CACHE_HOME", &state).output().unwrap();
+            let out = Command::new(binary()).args(args).env("XDG_STATE_HOME", &state).output().unwrap();
             assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout));
         }
         state

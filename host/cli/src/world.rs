@@ -113,14 +113,14 @@ fn build(
     Ok(Sandbox::new(options, Arc::new(state.blobs()))?)
 }
 
-/// Where compiled code is kept: with this user, `$XDG_CACHE_HOME/checkrein`, else
-/// `~/.cache/checkrein`. Never with the project, which may come from a stranger: compiled code is
+/// Where compiled code is kept: with this user, `$XDG_STATE_HOME/checkrein/code`, else
+/// `~/.local/state/checkrein/code`. Never with the project, which may come from a stranger: compiled code is
 /// trusted, and a project that brings both code and key along would be. Without a home it is in the
 /// state folder, beside nothing that was packed by others.
 pub fn cache_folder(state: &State) -> PathBuf {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let own = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    own.map_or_else(|| state.dir().join("cache"), |own| own.join("checkrein"))
+    let own = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+    own.map_or_else(|| state.dir().join("cache"), |own| own.join("checkrein/code"))
 }
 
 impl From<SandboxError> for CliError {
