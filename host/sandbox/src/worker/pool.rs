@@ -52,13 +52,16 @@ pub(crate) struct Pool {
     keep: usize,
 }
 
+/// Opens the gate of a question, when its time begins.
+pub(crate) type OpenGate = Box<dyn Fn(&Setting) -> Arc<dyn Gate> + Send + Sync>;
+
 /// One question.
 pub(crate) struct Question {
     pub(crate) component: Arc<Component>,
     pub(crate) setting: Setting,
     pub(crate) submission: Submission,
     /// Opens its gate. Its time begins then, so that no wait for a worker is on it.
-    pub(crate) gate: Box<dyn Fn(&Setting) -> Arc<dyn Gate> + Send + Sync>,
+    pub(crate) gate: OpenGate,
     pub(crate) scrubber: Arc<Scrubber>,
     pub(crate) recorder: Recorder,
 }
