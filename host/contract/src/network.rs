@@ -581,6 +581,8 @@ fn canonical_path(path: &str) -> String {
             }
             Some(byte) => canonical.push_str(&format!("%{byte:02X}")),
             None if *byte == b'*' => canonical.push_str("%2A"),
+            // Left alone, it would be read as one with what is decoded behind it: `%3%30` as `%30`.
+            None if *byte == b'%' => canonical.push_str("%25"),
             None => canonical.push(char::from(*byte)),
         }
     }

@@ -234,6 +234,14 @@ fn a_path_that_might_lead_upwards_is_none() {
     }
 }
 
+#[test]
+fn a_lone_percent_sign_is_encoded() {
+    let path = |url: &str| Target::parse(url).unwrap().path;
+    assert_eq!(path("http://a.org/%3%30"), "/%2530");
+    assert_eq!(path("http://a.org/100%"), "/100%25");
+    assert_eq!(path("http://a.org/%2f%zz"), "/%2F%25zz");
+}
+
 mod properties {
     use proptest::prelude::*;
 
