@@ -44,7 +44,7 @@ pub enum Command {
     Demo(RunArgs),
     /// Run a task
     #[command(
-        after_help = "Example:\n  checkrein run task.toml --set alpha=0.1\n\nExit: 0 done, 3 the goal was not reached, 1 a mistake in the task, 5 a component does not load."
+        after_help = "Example:\n  checkrein run task.toml --set alpha=0.1\n  checkrein run task.toml --dry-run\n\nExit: 0 done, 3 the goal was not reached, 4 it waits for a person, 130 it was stopped, 1 a mistake in the task, 5 a component does not load."
     )]
     Run {
         /// The task file
@@ -65,6 +65,108 @@ pub enum Command {
         /// A file that the call sees at /in/<file name>
         #[arg(long = "in", value_name = "NAME=FILE")]
         inputs: Vec<String>,
+    },
+    /// Go on with a run that stopped, that waits for a person, or whose process ended
+    #[command(
+        after_help = "Example:\n  checkrein resume @last\n\nIts components are those that it began with. What the configuration allows less by now holds at once; what it allows more, with --accept-config."
+    )]
+    Resume {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+        /// Take what the configuration allows more than when the run began
+        #[arg(long)]
+        accept_config: bool,
+    },
+    /// Allow a call that cannot be taken back, once
+    #[command(
+        after_help = "Example:\n  checkrein approve @last\n  checkrein approve @last 2 --for 1h --resume\n\nThe approval holds for this skill with these arguments and inputs, and for nothing else."
+    )]
+    Approve {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+        /// The ask; it can be left out if one alone is open
+        ask: Option<String>,
+        /// How long the approval holds, such as `1h`; default: until it is used
+        #[arg(long = "for", value_name = "TIME")]
+        for_: Option<String>,
+        /// Go on with the run
+        #[arg(long)]
+        resume: bool,
+    },
+    /// Refuse a call that cannot be taken back
+    #[command(after_help = "Example:\n  checkrein deny @last --reason \"not on a Friday\"")]
+    Deny {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+        /// The ask; it can be left out if one alone is open
+        ask: Option<String>,
+        /// Why not: the planner is told
+        #[arg(long, value_name = "TEXT")]
+        reason: Option<String>,
+        /// Go on with the run
+        #[arg(long)]
+        resume: bool,
+    },
+    /// Answer a question of a run
+    #[command(
+        override_usage = "checkrein answer [OPTIONS] <RUN> [ASK] <TEXT>",
+        after_help = "Example:\n  checkrein answer @last '{\"alpha\":0.1}' --resume\n  checkrein answer @last 2 retry\n  checkrein answer @last yes --outcome outcome.json\n\nTEXT is words for a planner that follows them, a JSON object (arguments for the skill), `retry` or `give-up`.\nTo \"did it happen?\": `yes`, `no` or `give-up`."
+    )]
+    Answer {
+        /// The run
+        run: String,
+        /// The ask, which can be left out if one alone is open, and the answer
+        #[arg(required = true, num_args = 1..=2, value_name = "TEXT")]
+        words: Vec<String>,
+        /// With `yes`: what came out of the call, a file with an outcome as JSON
+        #[arg(long, value_name = "FILE")]
+        outcome: Option<PathBuf>,
+        /// Go on with the run
+        #[arg(long)]
+        resume: bool,
+    },
+    /// Change the task of a run: what depended on the changed part is open again, the rest stands
+    #[command(
+        after_help = "Example:\n  checkrein amend @last --set alpha=0.1 --resume\n  checkrein amend @last --subgoal de --criterion 'fact(\"de/summary\").significant > 100'"
+    )]
+    Amend(AmendArgs),
+    /// Stop a run that a process drives; its log stays whole, and `resume` goes on
+    #[command(after_help = "Example:\n  checkrein cancel @last")]
+    Cancel {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+    },
+    /// Execute every call of a run again from what was recorded, and compare what comes out
+    #[command(
+        after_help = "Example:\n  checkrein replay @last\n  checkrein replay pasilla.checkrein\n\nNothing leaves and nobody is asked. Exit: 0 all agree, 6 something differs."
+    )]
+    Replay {
+        /// A run, or a file of `export`
+        #[arg(value_name = "RUN|FILE")]
+        what: String,
+    },
+    /// Write a run with all that it takes to replay it elsewhere into one file
+    #[command(after_help = "Example:\n  checkrein export @last --out supplement.checkrein")]
+    Export {
+        /// The run
+        #[arg(default_value = "@last")]
+        run: String,
+        /// The file; default: named after the run, in the current folder
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
+    /// Take in a run that was exported; one that was altered is refused
+    #[command(after_help = "Example:\n  checkrein import supplement.checkrein --digest <HEX>")]
+    Import {
+        /// The file
+        file: PathBuf,
+        /// The digest of the file, as it was printed when it was exported
+        #[arg(long, value_name = "HEX")]
+        digest: Option<String>,
     },
     /// List the runs, latest first
     #[command(after_help = "Example:\n  checkrein runs")]
@@ -96,7 +198,7 @@ pub enum Command {
     },
     /// Print the event log of a run, a line each; `trace verify` proves it
     #[command(
-        after_help = "Example:\n  checkrein trace @last\n  checkrein trace verify @last --head <HEX>",
+        after_help = "Example:\n  checkrein trace @last --follow\n  checkrein trace verify @last --head <HEX>",
         args_conflicts_with_subcommands = true
     )]
     Trace(TraceArgs),
@@ -135,6 +237,35 @@ pub struct RunArgs {
     /// Who proposes; in this version, `triggers`: no model, a plain rule
     #[arg(long, default_value = "triggers", value_parser = ["triggers"])]
     pub planner: String,
+    /// Wait for nobody: what a person would be asked ends its subgoal
+    #[arg(long)]
+    pub no_person: bool,
+    /// Everything turns and nothing leaves: executors do not run, and answer as the task, their cases or recorded calls say
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What is changed about a task.
+#[derive(Clone, Debug, Default, Args)]
+pub struct AmendArgs {
+    /// The run
+    #[arg(default_value = "@last")]
+    pub run: String,
+    /// The goal, in other words
+    #[arg(long, value_name = "TEXT")]
+    pub goal: Option<String>,
+    /// Give a parameter another value
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// One more criterion of a subgoal
+    #[arg(long, value_name = "CEL")]
+    pub criterion: Vec<String>,
+    /// The subgoal of the criteria; it can be left out if the task has one alone
+    #[arg(long, value_name = "ID")]
+    pub subgoal: Option<String>,
+    /// Go on with the run
+    #[arg(long)]
+    pub resume: bool,
 }
 
 /// How a component is tried.
@@ -182,6 +313,9 @@ pub struct TraceArgs {
     /// The run
     #[arg(default_value = "@last")]
     pub run: String,
+    /// Go on printing what is appended, until the run ends or stops
+    #[arg(long)]
+    pub follow: bool,
     /// What to do with it
     #[command(subcommand)]
     pub command: Option<TraceCommand>,
@@ -241,4 +375,80 @@ pub enum SkillCommand {
         #[arg(long)]
         mutate: bool,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parsed(words: &[&str]) -> Command {
+        Cli::try_parse_from([&["checkrein"][..], words].concat())
+            .unwrap_or_else(|error| panic!("{error}"))
+            .command
+    }
+
+    fn refused(words: &[&str]) -> String {
+        match Cli::try_parse_from([&["checkrein"][..], words].concat()) {
+            Err(error) => error.to_string(),
+            Ok(cli) => panic!("{:?}", cli.command),
+        }
+    }
+
+    #[test]
+    fn the_commands_fit_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_run_may_be_left_out_where_nothing_must_follow_it() {
+        for word in ["resume", "approve", "deny", "cancel", "export", "trace", "amend"] {
+            let run = match parsed(&[word]) {
+                Command::Resume { run, accept_config: false }
+                | Command::Approve { run, ask: None, for_: None, resume: false }
+                | Command::Deny { run, ask: None, reason: None, resume: false }
+                | Command::Cancel { run }
+                | Command::Export { run, out: None }
+                | Command::Trace(TraceArgs { run, follow: false, command: None })
+                | Command::Amend(AmendArgs { run, resume: false, .. }) => run,
+                other => panic!("{other:?}"),
+            };
+            assert_eq!(run, "@last");
+        }
+        assert!(refused(&["answer", "@last"]).contains("<TEXT>"));
+        assert!(refused(&["replay"]).contains("RUN|FILE"));
+    }
+
+    #[test]
+    fn an_answer_is_one_word_or_two() {
+        let of = |words: &[&str]| match parsed(words) {
+            Command::Answer { run, words, outcome, resume } => (run, words, outcome, resume),
+            other => panic!("{other:?}"),
+        };
+        let (run, words, outcome, resume) = of(&["answer", "r", "yes", "--outcome", "o.json", "--resume"]);
+        assert_eq!((run.as_str(), words.as_slice(), resume), ("r", ["yes".to_owned()].as_slice(), true));
+        assert_eq!(outcome, Some(PathBuf::from("o.json")));
+        assert_eq!(of(&["answer", "r", "2", "{\"x\":-1}"]).1, ["2", "{\"x\":-1}"]);
+        assert!(refused(&["answer", "r", "1", "2", "3"]).contains('3'));
+    }
+
+    #[test]
+    fn how_a_task_is_run() {
+        let Command::Run { run, .. } = parsed(&["run", "t.toml", "--no-person", "--dry-run"]) else {
+            panic!()
+        };
+        assert!(run.no_person && run.dry_run);
+        let Command::Demo(run) = parsed(&["demo"]) else { panic!() };
+        assert!(!run.no_person && !run.dry_run);
+        let Command::Approve { ask, for_, .. } = parsed(&["approve", "r", "2", "--for", "1h"]) else {
+            panic!()
+        };
+        assert_eq!((ask.as_deref(), for_.as_deref()), (Some("2"), Some("1h")));
+        let Command::Amend(args) = parsed(&["amend", "--set", "a=1", "--set", "b=2", "--criterion", "true"])
+        else {
+            panic!()
+        };
+        assert_eq!((args.set.len(), args.criterion.len(), args.run.as_str()), (2, 1, "@last"));
+    }
 }

@@ -216,6 +216,35 @@ pub async fn check(sandbox: &Sandbox, file: &Path) -> LoadReport {
     report
 }
 
+/// The card of a component that a run began with, as the configuration has it now.
+pub fn again(standing: &Standing, before: &ComponentCard, mode: Mode) -> ComponentCard {
+    let Standing { config, operator, .. } = standing;
+    let grant = config.grants.get(before.name()).cloned().unwrap_or_default();
+    let gets = grants::effective(config, operator, &grant, &before.manifest, mode);
+    ComponentCard {
+        limits: gets.limits,
+        facts: gets.facts,
+        settings: grant.settings,
+        granted: gets.reach,
+        effects: gets.effects,
+        max_score: grant.max_score,
+        ..before.clone()
+    }
+}
+
+/// Which verifiers judge what, as the configuration says.
+pub fn bound(config: &Config) -> Vec<Binding> {
+    let entries = config.verifiers.iter();
+    entries
+        .map(|entry| Binding {
+            verifier: entry.name.clone(),
+            on: entry.on.clone(),
+            on_facts: entry.on_facts.clone(),
+            settings: entry.settings.clone(),
+        })
+        .collect()
+}
+
 fn card(standing: &Standing, loaded: &Loaded, mode: Mode) -> ComponentCard {
     let Standing { config, operator, .. } = standing;
     let manifest = &loaded.manifest;
@@ -295,13 +324,5 @@ fn bind(file: &str, config: &Config, components: &Components, faults: &mut Vec<F
             });
         }
     }
-    let entries = config.verifiers.iter();
-    entries
-        .map(|entry| Binding {
-            verifier: entry.name.clone(),
-            on: entry.on.clone(),
-            on_facts: entry.on_facts.clone(),
-            settings: entry.settings.clone(),
-        })
-        .collect()
+    bound(config)
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use checkrein_contract::document::{Document, Section};
+use checkrein_contract::event::Person;
 use checkrein_contract::grant::{Granted, SecretUse};
 use checkrein_contract::id::{is_segment, is_subject_pattern};
 use checkrein_contract::limits::{LimitChanges, LimitKey};
@@ -79,6 +80,8 @@ pub struct Config {
     pub verifiers: Vec<VerifierEntry>,
     /// Limits of every component.
     pub limits: LimitChanges,
+    /// What of a run may wait for a person.
+    pub person: Person,
 }
 
 impl Config {
@@ -119,6 +122,10 @@ impl Config {
                 limits.fault("ceiling", "no ceiling", "`ceiling`", OPERATORS);
             }
             limits.close();
+        }
+        if let Some(run) = root.section("run") {
+            config.person = read_person(&run);
+            run.close();
         }
         config.grants =
             root.named_sections("grant").into_iter().map(|(name, grant)| (name, read_grant(grant))).collect();
@@ -217,6 +224,14 @@ fn refuse_what_is_the_operators(root: &Section<'_>) {
     gateway.close();
 }
 
+/// Runs wait for a person, unless the operator says that there is none.
+fn read_person(section: &Section<'_>) -> Person {
+    match section.get::<bool>("person") {
+        Some(false) => Person::Never,
+        Some(true) | None => Person::Always,
+    }
+}
+
 fn read_grant(section: Section<'_>) -> Grant {
     let max_score = section.get::<u64>("max-score").unwrap_or(100);
     if max_score > 100 {
@@ -304,5 +319,31 @@ fn read_settings(section: &Section<'_>) -> Value {
 fn check_patterns(section: &Section<'_>, key: &str, patterns: &[String]) {
     for pattern in patterns.iter().filter(|pattern| !is_subject_pattern(pattern)) {
         section.fault(key, "a subject, or a subject and `/*`", &format!("{pattern:?}"), "");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Config, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join(FILE);
+        std::fs::write(&file, text).unwrap();
+        Config::read(&file).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn runs_wait_for_a_person_unless_the_operator_says_otherwise() {
+        for (text, person) in [
+            ("", Person::Always),
+            ("[run]\n", Person::Always),
+            ("[run]\nperson = true\n", Person::Always),
+            ("[run]\nperson = false\n", Person::Never),
+        ] {
+            assert_eq!(read(text).unwrap().person, person, "{text}");
+        }
+        assert!(read("[run]\nperson = \"never\"\n").unwrap_err().contains("expected true or false"));
+        assert!(read("[run]\npersons = false\n").unwrap_err().contains("did you mean `person`?"));
     }
 }

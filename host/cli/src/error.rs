@@ -2,13 +2,14 @@
 
 use std::process::ExitCode;
 
+use checkrein_contract::id::RunId;
 use checkrein_contract::port::StorageError;
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_harness::DriveError;
 use serde_json::{Value, json};
 
 use crate::output;
-use crate::report::escape::{visible, visible_lines};
+use crate::report::escape::{shell, visible, visible_lines};
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +57,8 @@ pub mod exit {
     pub const USAGE: u8 = 2;
     /// The run ended without its goal.
     pub const NOT_REACHED: u8 = 3;
+    /// The run waits for a person.
+    pub const WAITS: u8 = 4;
     /// A component does not load.
     pub const LOAD: u8 = 5;
     /// A check found a difference.
@@ -64,7 +67,7 @@ pub mod exit {
     pub const OURS: u8 = 70;
     /// Disk or database.
     pub const STORAGE: u8 = 74;
-    /// Interrupted.
+    /// Interrupted, or cancelled.
     pub const INTERRUPTED: u8 = 130;
 }
 
@@ -190,8 +193,17 @@ pub fn fault(file: &str, stage: &str, expected: &str, found: &str, mend: &str) -
 
 impl From<StorageError> for CliError {
     fn from(error: StorageError) -> Self {
-        CliError::Storage(error.to_string())
+        match &error {
+            // Nothing is wrong with the disk: somebody else goes on with the run.
+            StorageError::Fenced { run, .. } => CliError::usage(error.to_string(), watch(run)),
+            _ => CliError::Storage(error.to_string()),
+        }
     }
+}
+
+/// What to do about a run that another process drives.
+pub fn watch(run: &RunId) -> String {
+    format!("watch it with: checkrein trace {} --follow", shell(run.as_str()))
 }
 
 impl From<DriveError> for CliError {
@@ -235,6 +247,16 @@ mod tests {
                 assert!(!lines.concat().contains('\n'), "{lines:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_run_that_another_process_drives_is_no_fault_of_the_disk() {
+        let error = CliError::from(StorageError::Fenced { run: "r".into(), holder: "process 7".to_owned() });
+        assert_eq!(error.code(), ("usage", exit::INPUT));
+        assert!(error.to_string().contains("process 7"), "{error}");
+        assert_eq!(error.hint(), Some("watch it with: checkrein trace r --follow"));
+        let full = CliError::from(StorageError::Full { place: "d".to_owned() });
+        assert_eq!(full.code(), ("storage", exit::STORAGE));
     }
 
     #[test]

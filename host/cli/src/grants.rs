@@ -49,7 +49,7 @@ pub fn effective(
 
 /// The stronger of what the manifest says and what the grants allow; `idempotent` is the
 /// operator's word that both are safe to repeat.
-fn effects(own: Effects, granted: Option<Effects>, reach: &Granted) -> Effects {
+pub(crate) fn effects(own: Effects, granted: Option<Effects>, reach: &Granted) -> Effects {
     let allowed = if reach.changes() { Effects::Irreversible } else { Effects::None };
     let stronger = own.max(allowed);
     match granted {

@@ -8,6 +8,7 @@
 //! * [`operator`]: the operator's own file; [`standing`]: both, with the secrets that are named.
 //! * [`components`]: from the configuration to components; [`grants`]: what each asks for, is
 //!   granted, and gets; [`needs`]: the grant that would allow what was refused.
+//! * [`pins`]: what a configuration allows more or less than when a run began.
 //! * [`world`], [`progress`]: what a run needs from outside, and what a person sees of it.
 //! * [`report`]: what is told of a run afterwards.
 //! * [`build`]: from a folder of source to a component.
@@ -18,11 +19,13 @@ pub mod build;
 pub mod command;
 pub mod components;
 pub mod config;
+pub mod dry;
 pub mod error;
 pub mod grants;
 pub mod needs;
 pub mod operator;
 pub mod output;
+pub mod pins;
 pub mod progress;
 pub mod report;
 pub mod standing;

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use checkrein_contract::event::{Closing, Ended, Event, Judgement, Logged};
+use checkrein_contract::event::{Closing, Ended, Event, Judgement, Logged, Person, Stop};
 use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::port::{BoxFuture, Observer};
 use checkrein_harness::State;
@@ -13,7 +13,7 @@ use checkrein_harness::driver::Watcher;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::output::{message, one_line};
-use crate::report::words;
+use crate::report::{asks, letters, words};
 
 /// The longest line of a message in a pipe, in characters.
 const WIDTH: usize = 240;
@@ -46,20 +46,17 @@ impl Progress {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
             Event::SubgoalOpened { subgoal, .. } => {
-                let bar = bars.add(ProgressBar::new_spinner());
-                if let Ok(style) =
-                    ProgressStyle::with_template("  {spinner} {prefix:14} {wide_msg} {elapsed:>5}")
-                {
-                    bar.set_style(style);
-                }
-                bar.set_prefix(one_line(subgoal.as_str(), self.width));
-                bar.enable_steady_tick(Duration::from_millis(100));
-                open.insert(subgoal.clone(), bar);
+                open.entry(subgoal.clone()).or_insert_with(|| self.bar(bars, subgoal));
             }
             Event::CallIntended { subgoal, skill, attempt, .. } => {
+                // After a resume the subgoal is open already, and has no line yet.
+                let bar = open.entry(subgoal.clone()).or_insert_with(|| self.bar(bars, subgoal));
+                let attempts = state.attempts(subgoal);
+                bar.set_message(one_line(&format!("{skill}, attempt {attempt} of {attempts}"), 80));
+            }
+            Event::AskOpened { subgoal, .. } => {
                 if let Some(bar) = open.get(subgoal) {
-                    let attempts = state.spec(subgoal).attempts;
-                    bar.set_message(one_line(&format!("{skill}, attempt {attempt} of {attempts}"), 80));
+                    bar.set_message("waits for a person");
                 }
             }
             Event::CallEnded { call, ended: Ended::Outcome { .. }, .. } => {
@@ -67,13 +64,29 @@ impl Progress {
                     bar.set_message("verifying");
                 }
             }
-            Event::SubgoalClosed { subgoal, .. } => {
-                if let Some(bar) = open.remove(subgoal) {
-                    bar.finish_and_clear();
-                }
+            Event::SubgoalClosed { subgoal, .. } => clear(open.remove(subgoal)),
+            Event::TaskAmended { reopened, .. } => {
+                reopened.iter().for_each(|subgoal| clear(open.remove(subgoal)));
             }
+            Event::RunStopped { .. } => std::mem::take(&mut *open).into_values().map(Some).for_each(clear),
             _ => {}
         }
+    }
+
+    fn bar(&self, bars: &MultiProgress, subgoal: &SubgoalId) -> ProgressBar {
+        let bar = bars.add(ProgressBar::new_spinner());
+        if let Ok(style) = ProgressStyle::with_template("  {spinner} {prefix:14} {wide_msg} {elapsed:>5}") {
+            bar.set_style(style);
+        }
+        bar.set_prefix(one_line(subgoal.as_str(), self.width));
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+}
+
+fn clear(bar: Option<ProgressBar>) {
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
     }
 }
 
@@ -87,8 +100,9 @@ impl Watcher for Progress {
     fn appended(&self, events: &[Logged], state: &State) {
         for logged in events {
             self.show(&logged.event, state);
+            let answer = ways(&logged.event, state, self.width);
             let refused = refusals(&logged.event, state, self.width);
-            for text in line(&logged.event, state, self.width).into_iter().chain(refused) {
+            for text in line(&logged.event, state, self.width).into_iter().chain(answer).chain(refused) {
                 self.say(&text);
             }
         }
@@ -119,17 +133,46 @@ impl Observer for Live {
 
 /// The line for an event, if a person wants to see it while the run goes on.
 fn line(event: &Event, state: &State, width: usize) -> Option<String> {
-    if let Event::StageEntered { stage } = event {
-        return Some(one_line(&format!("stage {stage}"), width));
+    if let Some(text) = of_run(event) {
+        return Some(one_line(&text, width));
     }
     let (subgoal, text) = of_subgoal(event, state).or_else(|| of_call(event, state))?;
     Some(one_line(&format!("  {:<14} {text}", subgoal.as_str()), width))
 }
 
-fn of_subgoal<'e>(event: &'e Event, state: &State) -> Option<(&'e SubgoalId, String)> {
+/// How an ask is answered, where the run waits for an answer.
+fn ways(event: &Event, state: &State, width: usize) -> Option<String> {
+    let Event::AskOpened { ask, subgoal, about, .. } = event else { return None };
+    let setup = state.setup.as_ref().filter(|setup| setup.person != Person::Never)?;
+    let how = asks::how_to_answer(&setup.run, ask, about);
+    Some(one_line(&format!("  {:<14} answer with: {how}", subgoal.as_str()), width))
+}
+
+fn of_run(event: &Event) -> Option<String> {
+    match event {
+        Event::StageEntered { stage } => Some(format!("stage {stage}")),
+        Event::RunResumed { engine, in_force } => {
+            let changed = if in_force.is_some() { "; what components may do has changed" } else { "" };
+            Some(format!("the run goes on, {engine}{changed}"))
+        }
+        Event::RunStopped { because } => Some(match because {
+            Stop::Person => "stopped: nothing is left to do until a person answers".to_owned(),
+            Stop::Cancelled | Stop::Interrupted => format!("stopped: {}", because.as_str()),
+        }),
+        Event::LetterTaken { letter, by, said, refused: Some(why) } => {
+            Some(format!("letter {letter} of {by}, {}: nothing follows: {why}", letters::message(said)))
+        }
+        Event::TaskAmended { amendment, version, .. } => {
+            Some(format!("the task is amended, version {version}: {}", letters::amendment(amendment)))
+        }
+        _ => None,
+    }
+}
+
+fn of_subgoal<'e>(event: &'e Event, state: &'e State) -> Option<(&'e SubgoalId, String)> {
     match event {
         Event::CallIntended { subgoal, skill, version, attempt, .. } => {
-            let attempts = state.spec(subgoal).attempts;
+            let attempts = state.attempts(subgoal);
             Some((subgoal, format!("attempt {attempt} of {attempts}: {skill} {version}")))
         }
         Event::ActionRefused { subgoal, problems } => {
@@ -141,7 +184,11 @@ fn of_subgoal<'e>(event: &'e Event, state: &State) -> Option<(&'e SubgoalId, Str
                 criteria.iter().filter(|state| !state.holds).map(|state| state.text.as_str()).collect();
             (!unmet.is_empty()).then(|| (subgoal, format!("not met yet: {}", unmet.join("; "))))
         }
-        Event::AskOpened { subgoal, question } => Some((subgoal, format!("asks a person: {question}"))),
+        Event::AskOpened { subgoal, question, .. } => Some((subgoal, format!("asks a person: {question}"))),
+        Event::AskAnswered { ask, answer, by } => {
+            let subgoal = &state.asks.get(ask)?.subgoal;
+            Some((subgoal, format!("ask {ask} is answered by {by}: {}", letters::answer(answer))))
+        }
         Event::SubgoalClosed { subgoal, closing: Closing::Met } => Some((subgoal, "met".to_owned())),
         Event::SubgoalClosed { subgoal, closing } => {
             Some((subgoal, format!("not met: {}", words::closing(closing))))
@@ -153,6 +200,9 @@ fn of_subgoal<'e>(event: &'e Event, state: &State) -> Option<(&'e SubgoalId, Str
 fn of_call<'s>(event: &Event, state: &'s State) -> Option<(&'s SubgoalId, String)> {
     let (call, text) = match event {
         Event::CallEnded { ended: Ended::Outcome { .. }, .. } => return None,
+        Event::CallUnknown { call } => {
+            (call, "the host ended while a call was made; whether it happened is not known".to_owned())
+        }
         Event::CallEnded { call, ended, .. } => (call, words::ended(Some(ended))),
         Event::VerdictGiven { call, judge, judgement, .. } => {
             (call, format!("{} {}", judge.name(), judged(judgement)?))

@@ -23,6 +23,8 @@ pub struct Standing {
     pub secrets: Secrets,
     /// What no granted folder may reach.
     pub protected: Vec<Protected>,
+    /// Whether nothing may leave.
+    pub dry: bool,
 }
 
 impl Standing {
@@ -32,12 +34,22 @@ impl Standing {
     ///
     /// All mistakes in both files; a limit above its ceiling; a secret that is not there.
     pub fn find(global: &Global) -> Result<Self, CliError> {
+        Self::of(global, false)
+    }
+
+    /// What stands for a dry run, or for another: nothing leaves a dry one, so no secret is looked
+    /// up for it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Standing::find`].
+    pub fn of(global: &Global, dry: bool) -> Result<Self, CliError> {
         let (config, operator) = files(global)?;
         let mut faults = above_ceiling(&config, &operator);
-        let secrets = resolve(&config, &operator, &mut faults);
+        let secrets = if dry { Secrets::default() } else { resolve(&config, &operator, &mut faults) };
         if faults.is_empty() {
             let protected = protected(global, &config, &operator)?;
-            Ok(Standing { config, operator, secrets, protected })
+            Ok(Standing { config, operator, secrets, protected, dry })
         } else {
             Err(CliError::Input(Faults(faults)))
         }

@@ -15,6 +15,12 @@ use serde_json::{Map, Value};
 
 use crate::error::CliError;
 
+mod dry;
+#[cfg(test)]
+mod tests;
+
+pub use dry::DryAnswer;
+
 /// The `schema` that a task of this version states.
 pub const SCHEMA: &str = "checkrein/task@1";
 
@@ -31,6 +37,8 @@ pub struct TaskFile {
     pub task: Task,
     /// The inputs, by name.
     pub inputs: Vec<(String, PathBuf)>,
+    /// What executors answer in a dry run: for each subgoal its calls in order, the last again.
+    pub dry: BTreeMap<SubgoalId, Vec<DryAnswer>>,
 }
 
 impl TaskFile {
@@ -76,7 +84,7 @@ fn read(root: &Section<'_>, folder: &Path, set: &[String]) -> Option<TaskFile> {
         seed: root.get("seed").unwrap_or(0),
         inputs: Vec::new(),
         parameters,
-        budget: read_budget(root, true),
+        budget: read_budget(root),
         stages,
         report: read_report(root, folder),
         level,
@@ -85,7 +93,8 @@ fn read(root: &Section<'_>, folder: &Path, set: &[String]) -> Option<TaskFile> {
     check_names(root, &task);
     check_order(root, &task);
     check_references(root, &task, &inputs);
-    goal.map(|_| TaskFile { task, inputs })
+    let dry = dry::read(root, folder, &task);
+    goal.map(|_| TaskFile { task, inputs, dry })
 }
 
 fn named(section: &Section<'_>, key: &str, name: &str) -> bool {
@@ -205,7 +214,7 @@ fn only_stage(goal: &str, level: Level) -> Stage {
 fn read_stage(section: Section<'_>, level: Level) -> Option<Stage> {
     let id = section.need::<String>("id").filter(|id| named(&section, "id", id));
     let title = section.get("title");
-    let budget = read_budget(&section, false);
+    let budget = read_budget(&section);
     let subgoals = section.sections("subgoal");
     if subgoals.is_empty() {
         section.fault("subgoal", "at least one `[[stage.subgoal]]`", "none", "");
@@ -222,7 +231,7 @@ fn read_subgoal(section: Section<'_>, level: Level) -> Option<SubgoalSpec> {
     if !(1..=u64::from(ATTEMPTS_MAX)).contains(&attempts) {
         section.fault("attempts", "1 to 5", &attempts.to_string(), "");
     }
-    let mut budget = read_budget(&section, false);
+    let mut budget = read_budget(&section);
     budget.calls.get_or_insert(CALLS_PER_SUBGOAL);
     let criteria = section.sections("criterion").into_iter().filter_map(read_criterion).collect();
     let after: Vec<String> = section.get("after").unwrap_or_default();
@@ -256,14 +265,16 @@ fn read_criterion(section: Section<'_>) -> Option<Criterion> {
     Some(Criterion { text: text?, check: check? })
 }
 
-/// Wall time is a budget of the run alone: stages and subgoals are bounded by calls and fuel.
-fn read_budget(section: &Section<'_>, run: bool) -> Budget {
+/// The budget of the run, of a stage, or of a subgoal.
+fn read_budget(section: &Section<'_>) -> Budget {
     let Some(budget) = section.section("budget") else { return Budget::default() };
     let count = |key: &str| budget.parsed(key, "a count such as 100 or \"5e12\"", units::count);
     let read = Budget {
+        attempts: count("attempts"),
         calls: count("calls"),
+        tokens: count("tokens"),
         fuel: count("fuel"),
-        wall_ms: if run { budget.parsed("wall", "a time such as \"10 min\"", units::millis) } else { None },
+        wall_ms: budget.parsed("wall", "a time such as \"10 min\"", units::millis),
     };
     budget.close();
     read

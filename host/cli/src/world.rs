@@ -1,35 +1,90 @@
-//! The outside world of a run: state folder, sandbox, clock, ids.
+//! The outside world of a run: state folder, sandbox, clock, signals, ids.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use checkrein_contract::event::Stop;
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::port::BoxFuture;
 use checkrein_harness::driver::Clock;
 use checkrein_sandbox::{Options, Places, Protected, Sandbox, SandboxError, Secrets, Workers};
 use checkrein_store::{State, StoreError};
 use rand::RngExt;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 use crate::args::Global;
 use crate::config::state_folder;
-use crate::error::CliError;
+use crate::error::{CliError, exit, watch};
 use crate::operator::Operator;
+use crate::output;
 use crate::standing::{Standing, of_operator};
 
-/// The system's clock.
+/// The system's clock, as it stood when this was made, moved on by what has passed since: setting it
+/// while a run goes on moves no deadline.
 #[derive(Clone, Copy, Debug)]
-pub struct SystemClock;
+pub struct SystemClock {
+    made: Timestamp,
+    at: Instant,
+}
+
+impl SystemClock {
+    /// The clock, set by the system's.
+    pub fn new() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        SystemClock { made: Timestamp(since.as_millis() as u64), at: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Timestamp(since.as_millis() as u64)
+        Timestamp(self.made.0.saturating_add(self.at.elapsed().as_millis() as u64))
     }
 
     fn until(&self, at: Timestamp) -> BoxFuture<'static, ()> {
         let left = at.0.saturating_sub(self.now().0);
         Box::pin(tokio::time::sleep(Duration::from_millis(left)))
+    }
+}
+
+/// Ready when a person, or the system, asks the process to stop; it listens from now on. Asked
+/// again, or when nobody waits for this any more, the process ends at once: what it did is in the log.
+///
+/// # Errors
+///
+/// If it cannot listen.
+pub fn interruption() -> Result<impl Future<Output = Stop>, CliError> {
+    let listen = |kind| signal(kind).map_err(|error| CliError::Ours(format!("no signals: {error}")));
+    let mut signals = [listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?];
+    let (told, stop) = oneshot::channel();
+    tokio::spawn(async move {
+        either(&mut signals).await;
+        if told.send(Stop::Interrupted).is_ok() {
+            output::message("interrupted: calls in hand are ended; once more ends the process at once");
+            either(&mut signals).await;
+        }
+        std::process::exit(i32::from(exit::INTERRUPTED));
+    });
+    Ok(async move {
+        match stop.await {
+            Ok(stop) => stop,
+            // Who listens is gone, and so nobody asks.
+            Err(_) => std::future::pending().await,
+        }
+    })
+}
+
+async fn either([interrupt, terminate]: &mut [Signal; 2]) {
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
     }
 }
 
@@ -62,14 +117,29 @@ pub fn read_state(global: &Global) -> Result<State, CliError> {
     Ok(State::open_existing(&state_folder(global)?)?)
 }
 
-/// The sandbox for what the configuration grants, after its limits were tried on this machine.
+/// Opens a state folder that is there, for writing.
+///
+/// # Errors
+///
+/// If there is none: whoever goes on with a run makes none.
+pub fn existing_state(global: &Global) -> Result<State, CliError> {
+    let folder = state_folder(global)?;
+    match State::open_existing(&folder) {
+        Err(error @ StoreError::NoState { .. }) => Err(error.into()),
+        // What else keeps it from being read, opening it for writing mends or tells.
+        _ => Ok(State::open(&folder)?),
+    }
+}
+
+/// The sandbox for what the configuration grants, after its limits were tried on this machine. For
+/// a dry run it is one in which nothing that a guest does has an effect.
 ///
 /// # Errors
 ///
 /// As for [`sandbox`].
 pub async fn sandbox_of(state: &State, standing: &Standing) -> Result<Sandbox, CliError> {
-    let Standing { operator, secrets, protected, .. } = standing;
-    tried(build(state, operator, secrets.clone(), protected.clone())?).await
+    let Standing { operator, secrets, protected, dry, .. } = standing;
+    tried(build(state, operator, secrets.clone(), protected.clone(), *dry)?).await
 }
 
 /// The sandbox over a state folder, for who is granted nothing by a configuration, after its limits
@@ -94,7 +164,7 @@ async fn tried(sandbox: Sandbox) -> Result<Sandbox, CliError> {
 ///
 /// If it cannot be set up.
 pub fn untried_sandbox(state: &State, operator: &Operator, secrets: Secrets) -> Result<Sandbox, CliError> {
-    build(state, operator, secrets, of_operator(operator))
+    build(state, operator, secrets, of_operator(operator), false)
 }
 
 fn build(
@@ -102,6 +172,7 @@ fn build(
     operator: &Operator,
     secrets: Secrets,
     mut protected: Vec<Protected>,
+    dry: bool,
 ) -> Result<Sandbox, CliError> {
     // Blobs, reports and the database are as little a component's as cache and scratch.
     protected.push(Protected::Folder(state.dir().to_owned()));
@@ -109,7 +180,7 @@ fn build(
     let program = std::env::current_exe()
         .map_err(|error| CliError::Ours(format!("this program does not find itself: {error}")))?;
     let workers = Some(Workers { program, verify: operator.process });
-    let options = Options { secrets, workers, protected, ..Options::new(places) };
+    let options = Options { secrets, workers, protected, dry, ..Options::new(places) };
     Ok(Sandbox::new(options, Arc::new(state.blobs()))?)
 }
 
@@ -133,6 +204,7 @@ impl From<StoreError> for CliError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Storage(error) => error.into(),
+            StoreError::Driven { ref run, .. } => CliError::usage(error.to_string(), watch(run)),
             StoreError::NoState { .. }
             | StoreError::NoRuns { .. }
             | StoreError::NoRun { .. }

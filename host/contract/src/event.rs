@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::ask::{Amendment, Answer, Asked, Message};
 use crate::digest::Digest;
 use crate::grant::Granted;
-use crate::id::{CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
+use crate::id::{AskId, CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
 use crate::interface::{Check, Failure, Finding, Level, LimitHit, Remedy};
 use crate::limits::{Limits, Used};
 use crate::manifest::{Effects, Manifest};
@@ -57,6 +58,20 @@ pub struct Binding {
     pub settings: Value,
 }
 
+/// What of a run may wait for a person.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Person {
+    /// Nothing: what would be asked ends its subgoal.
+    Never,
+    /// Calls that cannot be taken back, and questions of planner and recoveries; a subgoal that does
+    /// not get on is closed.
+    Approvals,
+    /// That, and a subgoal that does not get on by itself.
+    #[default]
+    Always,
+}
+
 /// Everything that a run starts from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Setup {
@@ -79,6 +94,53 @@ pub struct Setup {
     /// Whether verifications ran in a process of their own, behind the gateway's own wall.
     #[serde(default)]
     pub apart: bool,
+    /// What may wait for a person.
+    #[serde(default)]
+    pub person: Person,
+    /// Whether nothing leaves: executors do not run, and their answers are stated or recorded ones.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry: bool,
+    /// Tokens that one proposal of the planner may use at most; 0 for one that uses none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposal_tokens: u64,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The components of a run and what they may do, as they are in force from some point on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InForce {
+    /// The skills.
+    pub skills: Vec<ComponentCard>,
+    /// The verifiers.
+    pub verifiers: Vec<ComponentCard>,
+    /// Which verifiers judge what.
+    pub bindings: Vec<Binding>,
+}
+
+/// Why a run stopped without having ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// Nothing is left to do until a person answers.
+    Person,
+    /// It was cancelled.
+    Cancelled,
+    /// Its process was asked to end.
+    Interrupted,
+}
+
+impl Stop {
+    /// The word that every output uses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Stop::Person => "waiting",
+            Stop::Cancelled => "cancelled",
+            Stop::Interrupted => "interrupted",
+        }
+    }
 }
 
 /// One trigger's answer.
@@ -161,6 +223,10 @@ pub enum Ended {
         /// What is wrong.
         problem: Problem,
     },
+    /// The run was stopped while it was made. It changed nothing outside, and is made again.
+    Cancelled,
+    /// A person says that it happened; what came out of it is not known.
+    Happened,
 }
 
 /// Who judged.
@@ -338,7 +404,7 @@ pub enum Closing {
         /// Why.
         reason: String,
     },
-    /// A person must answer, and none can yet.
+    /// A person must answer, and the run waits for none.
     NeedsPerson {
         /// The question.
         question: String,
@@ -368,7 +434,7 @@ pub enum RunStatus {
     Done,
     /// A stage was not.
     NotReached,
-    /// A person must answer.
+    /// A person must answer: how runs of earlier versions ended, which waited for none.
     NeedsPerson,
 }
 
@@ -426,6 +492,16 @@ pub enum Event {
         subgoal: SubgoalId,
         /// As it came, unchecked.
         action: Value,
+        /// Tokens that the planner used.
+        #[serde(default, skip_serializing_if = "is_zero")]
+        tokens: u64,
+    },
+    /// What a proposal may use is set aside.
+    TokensReserved {
+        /// For which subgoal.
+        subgoal: SubgoalId,
+        /// Tokens.
+        tokens: u64,
     },
     /// The action was turned down before anything ran.
     ActionRefused {
@@ -461,6 +537,14 @@ pub enum Event {
         attempt: u32,
         /// Its seed.
         seed: u64,
+        /// The approval that it uses up.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ask: Option<AskId>,
+    },
+    /// The host ended while the call was made: whether it happened is not known.
+    CallUnknown {
+        /// The call.
+        call: CallId,
     },
     /// A call has ended.
     CallEnded {
@@ -473,6 +557,9 @@ pub enum Event {
         /// What it did at its walls.
         #[serde(default, skip_serializing_if = "Record::is_empty")]
         record: Record,
+        /// Whether its outcome is what a person says of it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        attested: bool,
     },
     /// What the call used is charged, the rest given back.
     BudgetSettled {
@@ -555,10 +642,48 @@ pub enum Event {
     },
     /// A question to a person.
     AskOpened {
+        /// Which.
+        #[serde(default = "no_ask")]
+        ask: AskId,
         /// For which subgoal.
         subgoal: SubgoalId,
-        /// The question.
+        /// What is asked.
+        #[serde(default)]
+        about: Asked,
+        /// The question, in words.
         question: String,
+    },
+    /// A person has answered.
+    AskAnswered {
+        /// Which ask.
+        ask: AskId,
+        /// How.
+        answer: Answer,
+        /// Who.
+        by: String,
+    },
+    /// Another process told something; what follows from it stands in the events after it.
+    LetterTaken {
+        /// Its place in the inbox.
+        letter: u64,
+        /// Who put it there.
+        by: String,
+        /// What it says.
+        said: Message,
+        /// Why nothing follows from it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        refused: Option<String>,
+    },
+    /// The task is another from here on.
+    TaskAmended {
+        /// What was changed.
+        amendment: Amendment,
+        /// The version of the goal card, from 2.
+        version: u32,
+        /// Subgoals that are open again. Their facts and artifacts are abandoned.
+        reopened: Vec<SubgoalId>,
+        /// Subgoals whose criteria are evaluated again. Their facts stand.
+        evaluated: Vec<SubgoalId>,
     },
     /// The subgoal is over.
     SubgoalClosed {
@@ -574,6 +699,26 @@ pub enum Event {
         /// Whether all of its subgoals were met.
         met: bool,
     },
+    /// Who drives the run from here on; appends of whoever did before are refused.
+    LeaseTaken {
+        /// Counted up by one each time.
+        epoch: u64,
+        /// Which process.
+        holder: String,
+    },
+    /// The run goes on after it stopped, or after its process ended.
+    RunResumed {
+        /// The engine and its version.
+        engine: String,
+        /// The components, where what they may do is no longer what it was.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        in_force: Option<Box<InForce>>,
+    },
+    /// The run stops without having ended. It can be resumed.
+    RunStopped {
+        /// Why.
+        because: Stop,
+    },
     /// The run is over.
     RunEnded {
         /// How.
@@ -581,6 +726,10 @@ pub enum Event {
         /// In words.
         reason: String,
     },
+}
+
+fn no_ask() -> AskId {
+    AskId("0".to_owned())
 }
 
 impl Event {
@@ -596,6 +745,8 @@ impl Event {
             Event::ActionRefused { .. } => "action-refused",
             Event::BudgetReserved { .. } => "budget-reserved",
             Event::CallIntended { .. } => "call-intended",
+            Event::TokensReserved { .. } => "tokens-reserved",
+            Event::CallUnknown { .. } => "call-unknown",
             Event::CallEnded { .. } => "call-ended",
             Event::BudgetSettled { .. } => "budget-settled",
             Event::VerdictGiven { .. } => "verdict-given",
@@ -607,6 +758,12 @@ impl Event {
             Event::TimerSet { .. } => "timer-set",
             Event::TimerReached { .. } => "timer-reached",
             Event::AskOpened { .. } => "ask-opened",
+            Event::AskAnswered { .. } => "ask-answered",
+            Event::LetterTaken { .. } => "letter-taken",
+            Event::TaskAmended { .. } => "task-amended",
+            Event::LeaseTaken { .. } => "lease-taken",
+            Event::RunResumed { .. } => "run-resumed",
+            Event::RunStopped { .. } => "run-stopped",
             Event::SubgoalClosed { .. } => "subgoal-closed",
             Event::StageEvaluated { .. } => "stage-evaluated",
             Event::RunEnded { .. } => "run-ended",
@@ -616,10 +773,19 @@ impl Event {
     /// The digests of the blobs that the event names.
     pub fn blobs(&self) -> Vec<Digest> {
         match self {
-            Event::RunStarted { setup } => setup.task.inputs.iter().map(|input| input.digest).collect(),
+            Event::RunStarted { setup } => {
+                let inputs = setup.task.inputs.iter().map(|input| input.digest);
+                let components = setup.skills.iter().chain(&setup.verifiers).map(|card| card.component);
+                inputs.chain(components).collect()
+            }
             Event::VerdictGiven { record, .. } | Event::RemedyGiven { record, .. } => {
                 record.blobs().collect()
             }
+            Event::RunResumed { in_force: Some(now), .. } => {
+                now.skills.iter().chain(&now.verifiers).map(|card| card.component).collect()
+            }
+            Event::AskAnswered { answer, .. }
+            | Event::LetterTaken { said: Message::Answer { answer, .. }, .. } => answer.blobs(),
             Event::SkillsAssessed { assessed, .. } => {
                 assessed.iter().flat_map(|one| one.record.blobs()).collect()
             }

@@ -57,6 +57,10 @@ name_type!(
     /// `<subject>@<version>`.
     FactId
 );
+name_type!(
+    /// A question to a person: a number, counted up from 1 in its run.
+    AskId
+);
 
 impl CallId {
     /// The id of the `number`th call (from 1) of a subgoal.

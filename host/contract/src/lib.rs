@@ -19,6 +19,7 @@
 //! * [`event`]: the event log, the only truth about a run.
 //! * [`port`]: what the harness needs from the sandbox and the store.
 
+pub mod ask;
 pub mod cases;
 pub mod digest;
 pub mod document;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use crate::ask::Letter;
 use crate::digest::Digest;
 use crate::event::{Event, Logged, StoredArtifact};
 use crate::grant::Granted;
-use crate::id::{RunId, Timestamp};
+use crate::id::{CallId, RunId, Timestamp};
 use crate::interface::{
     Advice, Assessment, Call, Fact, Failure, LimitHit, Mishap, Outcome, Subgoal, Submission, Verdict,
 };
@@ -45,6 +46,10 @@ pub struct Setting {
     pub clock: Timestamp,
     /// The seed of its random numbers.
     pub seed: u64,
+    /// Set where a call is executed again: requests are answered from this record and nothing
+    /// leaves, granted folders are scratch copies of what the record says, and the limits `cpu` and
+    /// `wall` are off.
+    pub recorded: Option<Arc<Record>>,
 }
 
 /// How an invocation ended, and what it used, on whatever way.
@@ -189,6 +194,14 @@ pub enum StorageError {
         /// What.
         place: String,
     },
+    /// Another process drives the run now: nothing of this one is appended any more.
+    #[error("{run} is driven by {holder} now; nothing of this process was appended to it since")]
+    Fenced {
+        /// The run.
+        run: RunId,
+        /// Who drives it.
+        holder: String,
+    },
     /// Anything else of disk or database.
     #[error("{place}: {detail}")]
     Other {
@@ -258,12 +271,41 @@ pub trait Tree: Send + Sync {
     fn path(&self) -> &Path;
 }
 
-/// The event log of one run.
+/// What whoever drives a run says of itself, again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beat {
+    /// How many events it has appended or read.
+    pub events: u64,
+    /// The calls in hand, each with the time at which it will have ended, one way or another.
+    pub calls: Vec<(CallId, Timestamp)>,
+}
+
+/// The event log of one run, its inbox, and the right to drive it. Whoever holds it drives the run,
+/// until another process takes that right; then every method fails with [`StorageError::Fenced`].
 pub trait Log: Send {
+    /// Which right to drive the run this is, counted up by one each time, and who holds it.
+    fn lease(&self) -> (u64, String);
+
     /// Appends the events as one transaction; they are on disk when it returns.
     ///
     /// # Errors
     ///
     /// If they cannot be appended: then none of them was.
     fn append(&mut self, run: &RunId, at: Timestamp, events: &[Event]) -> Result<Vec<Logged>, StorageError>;
+
+    /// Says that the run is still driven, and gives the letters of its inbox past `after`, oldest
+    /// first.
+    ///
+    /// # Errors
+    ///
+    /// If the database cannot be reached.
+    fn beat(&mut self, beat: &Beat, after: u64) -> Result<Vec<Letter>, StorageError>;
+
+    /// Keeps what the events up to the last one fold to, in place of what was kept before. It is a
+    /// cache: losing it only costs time.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be kept.
+    fn keep_snapshot(&mut self, folded: &[u8]) -> Result<(), StorageError>;
 }

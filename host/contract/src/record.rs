@@ -91,6 +91,27 @@ pub struct Denial {
     pub count: u64,
 }
 
+/// What a granted folder held when a call began, so that the call can be executed again elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderSeen {
+    /// The folder, as granted.
+    pub path: String,
+    /// A blob that lists its files; see [`FolderFile`]. `None` where it was not recorded.
+    pub files: Option<Digest>,
+    /// Why it was not: too large, or not readable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
+}
+
+/// One line of the list that [`FolderSeen::files`] names: a JSON array of these, in the order of paths.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderFile {
+    /// Relative to the folder.
+    pub path: String,
+    /// Its content; `None` is a folder.
+    pub digest: Option<Digest>,
+}
+
 /// Different denials that one call's record keeps.
 pub const DENIALS_MAX: usize = 100;
 
@@ -107,6 +128,9 @@ pub struct Record {
     /// Denials beyond [`DENIALS_MAX`].
     #[serde(skip_serializing_if = "is_zero")]
     pub more_denials: u64,
+    /// What the granted folders held when the call began.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<FolderSeen>,
     /// The limit that ended a trigger, a verification or a recovery; what ended a call stands in its
     /// ending.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,7 +144,7 @@ fn is_zero(number: &u64) -> bool {
 impl Record {
     /// Whether there is nothing in it.
     pub fn is_empty(&self) -> bool {
-        let quiet = self.exchanges.is_empty() && self.denials.is_empty();
+        let quiet = self.exchanges.is_empty() && self.denials.is_empty() && self.folders.is_empty();
         quiet && self.more_denials == 0 && self.limit.is_none()
     }
 
@@ -138,7 +162,8 @@ impl Record {
 
     /// The blobs that it names.
     pub fn blobs(&self) -> impl Iterator<Item = Digest> + '_ {
-        self.exchanges.iter().flat_map(|exchange| exchange.body.into_iter().chain([exchange.sent]))
+        let exchanged = self.exchanges.iter().flat_map(|one| one.body.into_iter().chain([one.sent]));
+        exchanged.chain(self.folders.iter().filter_map(|folder| folder.files))
     }
 
     /// Whether a request for this URL was answered with a success (2xx) and a whole body that is not

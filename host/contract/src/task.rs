@@ -27,11 +27,18 @@ pub enum Mode {
 /// What may be used up; `None` is without bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
+    /// Attempts: failures, limits and rejections.
+    #[serde(default)]
+    pub attempts: Option<u64>,
     /// Calls.
     pub calls: Option<u64>,
+    /// Tokens of the planner over all proposals.
+    #[serde(default)]
+    pub tokens: Option<u64>,
     /// Fuel over all calls.
     pub fuel: Option<u64>,
-    /// Wall time, in milliseconds.
+    /// Wall time in milliseconds, while the run is driven: what it waits for a person without a
+    /// process does not count.
     pub wall_ms: Option<u64>,
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use crate::reference;
 use crate::schema as bounded;
-use crate::state::State;
+use crate::state::{Lock, State};
 
 /// What a planner may propose.
 #[derive(Clone, Debug, PartialEq)]
@@ -273,9 +273,8 @@ fn check_locked(
         }
     }
     for pointer in &card.manifest.locks {
-        let Some((locked, by)) = state.locked.get(&(card.name().to_owned(), pointer.clone())) else {
-            continue;
-        };
+        let known = |lock: &&Lock| lock.skill == card.name() && lock.pointer == *pointer;
+        let Some(Lock { value: locked, by, .. }) = state.locked.iter().find(known) else { continue };
         let actual = reference::at(args, pointer).cloned().unwrap_or(Value::Null);
         if actual != *locked {
             let message = format!("the argument `{pointer}` is locked since `{by}` was met with it");

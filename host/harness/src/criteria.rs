@@ -55,6 +55,19 @@ pub fn check(text: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether a criterion reads this parameter, as far as its text shows: where the name is computed,
+/// it may be any.
+pub fn reads_parameter(text: &str, name: &str) -> bool {
+    let mut asked = text.split("param").skip(1).map(str::trim_start);
+    asked.any(|rest| match rest.strip_prefix('(').map(str::trim_start) {
+        None => false,
+        Some(rest) => {
+            let quoted = rest.strip_prefix(['"', '\'']).and_then(|rest| rest.split(['"', '\'']).next());
+            quoted.is_none_or(|quoted| quoted == name)
+        }
+    })
+}
+
 /// Whether CEL or this module has a function, or an operator, of this name.
 fn is_function(name: &str) -> bool {
     let is_operator = !name.starts_with(|c: char| c.is_ascii_alphabetic());
@@ -238,6 +251,14 @@ mod tests {
         let criterion = Criterion { text: "t".to_owned(), check: check.to_owned() };
         let facts: Arc<dyn FactSource> = Arc::new(Two);
         evaluate(&[criterion], &facts, json!({ "alpha": 0.05 }).as_object().unwrap()).remove(0)
+    }
+
+    #[test]
+    fn parameters_are_seen_in_the_text() {
+        let read = |text: &str| reads_parameter(text, "alpha");
+        assert!(read("fact('a').q < param('alpha')") && read("1.0 < param( \"alpha\" )"));
+        assert!(read("param(['al', 'pha'].join('')) > 1"), "a name that is computed may be any");
+        assert!(!read("param('beta') > 1") && !read("has_fact('alpha')") && !read("has_fact('param')"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What goes into the core, and what the outside world owes it.
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Assessed, CriterionState, Ended, Judge, Judgement, Setup};
+use checkrein_contract::ask::Letter;
+use checkrein_contract::event::{Assessed, CriterionState, Ended, InForce, Judge, Judgement, Setup, Stop};
 use checkrein_contract::id::{CallId, FactId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::Used;
@@ -13,7 +14,29 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug)]
 pub enum Input {
     /// A run is to start.
-    Start(Box<Setup>),
+    Start {
+        /// From this.
+        setup: Box<Setup>,
+        /// Which right to drive it was taken, from 1.
+        epoch: u64,
+        /// By whom.
+        holder: String,
+    },
+    /// A run is to go on.
+    Resume {
+        /// Which right to drive it was taken.
+        epoch: u64,
+        /// By whom.
+        holder: String,
+        /// The engine and its version.
+        engine: String,
+        /// What its components may do, where that is another thing than before.
+        in_force: Option<Box<InForce>>,
+    },
+    /// A letter of the inbox.
+    Letter(Box<Letter>),
+    /// The run is to stop: nothing that was under way will come to an end.
+    Stop(Stop),
     /// The references in a subgoal's arguments were resolved, or not.
     Resolved {
         /// Of which subgoal.
@@ -38,6 +61,8 @@ pub enum Input {
         subgoal: SubgoalId,
         /// As it came.
         action: Value,
+        /// Tokens that the planner used.
+        tokens: u64,
     },
     /// A call has ended.
     Executed {
@@ -113,7 +138,7 @@ pub enum Effect {
         /// For which subgoal.
         subgoal: SubgoalId,
     },
-    /// Make the call.
+    /// Make the call, as it stands in the log.
     Execute {
         /// Which.
         call: CallId,
@@ -124,8 +149,8 @@ pub enum Effect {
         call: CallId,
         /// Whom.
         judge: Judge,
-        /// How often it could not judge before.
-        again: u32,
+        /// How many verdicts on it there were before.
+        again: usize,
     },
     /// Ask the recovery of the call's skill.
     Recover {

@@ -104,8 +104,9 @@ fn finding(rule: &str, message: String, expected: Value, actual: Value, location
 
 /// Every kind of evidence that the subgoal asks for is in this submission, or was accepted before.
 fn check_evidence(state: &State, call: &CallState, drafts: &[Draft], findings: &mut Vec<Finding>) {
-    let accepted = state.accepted(&call.subgoal).flat_map(|(_, call)| submitted(call).0);
-    let kinds: BTreeSet<&str> = drafts.iter().chain(accepted).map(|draft| draft.kind.as_str()).collect();
+    let accepted = state.accepted(&call.subgoal).flat_map(|(_, call)| &call.facts);
+    let accepted = accepted.filter_map(|id| Some(state.facts.get(id)?.entry.kind.as_str()));
+    let kinds: BTreeSet<&str> = drafts.iter().map(|draft| draft.kind.as_str()).chain(accepted).collect();
     for kind in state.spec(&call.subgoal).evidence.iter().filter(|kind| !kinds.contains(kind.as_str())) {
         let message = format!("the subgoal asks for evidence of kind `{kind}`, and there is none");
         findings.push(finding("evidence", message, json!(kind), json!(kinds), "/facts".to_owned()));
@@ -288,7 +289,10 @@ pub fn admit(state: &State, id: &CallId) -> (Result<Vec<FactEntry>, Judgement>, 
         return (Err(Judgement::Rejected { checks: Vec::new(), findings }), events);
     }
     let independent = self::named(call, |judge| matches!(judge, Judge::Verifier { .. }));
-    let facts = drafts.iter().enumerate().map(|(index, draft)| entry(state, index, draft, &independent));
+    let facts = drafts
+        .iter()
+        .enumerate()
+        .map(|(index, draft)| entry(state, index, draft, &independent, call.attested));
     (Ok(facts.collect()), events)
 }
 
@@ -299,7 +303,13 @@ fn named(call: &CallState, of: impl Fn(&Judge) -> bool) -> BTreeSet<&str> {
     checks.flat_map(|check| &check.about).map(String::as_str).collect()
 }
 
-fn entry(state: &State, index: usize, draft: &Draft, independent: &BTreeSet<&str>) -> FactEntry {
+fn entry(
+    state: &State,
+    index: usize,
+    draft: &Draft,
+    independent: &BTreeSet<&str>,
+    attested: bool,
+) -> FactEntry {
     let version =
         (1..).find(|version| !state.facts.contains_key(&FactId::new(&draft.subject, *version))).unwrap_or(1);
     let by_others = independent.contains(draft.subject.as_str());
@@ -309,7 +319,12 @@ fn entry(state: &State, index: usize, draft: &Draft, independent: &BTreeSet<&str
         version,
         kind: draft.kind.clone(),
         source: draft.source.clone(),
-        level: if by_others { Level::Independent } else { Level::SelfChecked },
+        // A person's word stands above a verifier's, and it was verified all the same.
+        level: match (attested, by_others) {
+            (true, _) => Level::Attested,
+            (false, true) => Level::Independent,
+            (false, false) => Level::SelfChecked,
+        },
         content: draft.content,
         index: index as u32,
     }

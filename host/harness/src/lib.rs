@@ -12,14 +12,19 @@
 //! * [`step()`]: what follows from an input.
 //! * [`due()`]: what the outside world owes.
 //! * [`action`]: the check of an action in three stages, before anything runs.
+//! * [`ask`]: questions to a person, and what follows from the answers; [`amend`]: a task that is
+//!   changed while it runs.
 //! * [`gateway`]: the only door from quarantine to the fact pool.
 //! * [`observation`]: what the planner is told, made from events in one place.
 //! * [`planner`]: the planner `triggers`, a plain rule.
 //! * [`criteria`], [`reference`]: CEL over facts, and the references in arguments.
 //! * [`pool`]: the contents of facts, read from blobs.
 //! * [`driver`]: the loop around it all.
+//! * [`mod@replay`]: every call of a log executed again, and compared.
 
 pub mod action;
+pub mod amend;
+pub mod ask;
 pub mod criteria;
 pub mod driver;
 pub mod due;
@@ -29,14 +34,15 @@ pub mod observation;
 pub mod planner;
 pub mod pool;
 pub mod reference;
+pub mod replay;
 mod schema;
 pub mod state;
 pub mod step;
 
-pub use driver::{DriveError, Driver};
+pub use driver::{DriveError, Driver, Finish, Resumed};
 pub use due::due;
 pub use effect::{Effect, Input};
-pub use state::State;
+pub use state::{State, Unfoldable};
 pub use step::{advance, step};
 
 #[cfg(test)]

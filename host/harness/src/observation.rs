@@ -2,18 +2,20 @@
 //! here and nowhere else; an observation is data, never an instruction. What strangers wrote in it is
 //! made visible and cut here, so that no planner is steered by what no person sees.
 
+use checkrein_contract::ask::Answer;
 use checkrein_contract::event::{CriterionState, Ended, Event, Judge, Judgement};
-use checkrein_contract::id::{CallId, SubgoalId};
+use checkrein_contract::id::{AskId, CallId, SubgoalId};
 use checkrein_contract::interface::{Failure, Finding, LimitHit, Remedy};
 use checkrein_contract::problem::Problem;
 use checkrein_contract::record::Denial;
 use checkrein_contract::text::{told, told_json};
+use serde::{Deserialize, Serialize};
 
 /// Characters of one text, or of one JSON value, that a planner is told.
 const TOLD_MAX: usize = 2_000;
 
 /// Something told back to the planner.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Observation {
     /// An action was turned down before any call.
     Refused(Vec<Problem>),
@@ -36,6 +38,10 @@ pub enum Observation {
     Unmet(Vec<CriterionState>),
     /// What the recovery makes of it.
     Advised(CallId, String, Option<Remedy>),
+    /// The host ended while the call was made; whether it happened is not known.
+    Unknown(CallId),
+    /// What a person says.
+    Answered(AskId, Answer),
 }
 
 /// Whom an event concerns.
@@ -45,6 +51,8 @@ pub enum About<'e> {
     Subgoal(&'e SubgoalId),
     /// A call, and so its subgoal.
     Call(&'e CallId),
+    /// An ask, and so its subgoal.
+    Ask(&'e AskId),
 }
 
 /// The observation that an event is for the planner of the subgoal it concerns, if it is one.
@@ -70,7 +78,17 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
             About::Call(call),
             Observation::Advised(call.clone(), short(diagnosis), remedy.as_ref().map(advice)),
         )),
+        Event::CallUnknown { call } => Some((About::Call(call), Observation::Unknown(call.clone()))),
+        Event::AskAnswered { ask, answer, .. } => {
+            Some((About::Ask(ask), Observation::Answered(ask.clone(), answered(answer))))
+        }
         Event::RunStarted { .. }
+        | Event::LeaseTaken { .. }
+        | Event::RunResumed { .. }
+        | Event::RunStopped { .. }
+        | Event::LetterTaken { .. }
+        | Event::TaskAmended { .. }
+        | Event::TokensReserved { .. }
         | Event::RestorePointSet { .. }
         | Event::StageEntered { .. }
         | Event::SubgoalOpened { .. }
@@ -95,7 +113,7 @@ fn ended_badly(call: &CallId, ended: &Ended, denials: &[Denial]) -> Option<Obser
     // However it ended, what it was refused may be why.
     let denials = denials.iter().map(denial).collect();
     match ended {
-        Ended::Outcome { .. } => None,
+        Ended::Outcome { .. } | Ended::Cancelled | Ended::Happened => None,
         Ended::Failed { failure } => Some(Observation::Failed(call, self::failure(failure), denials)),
         Ended::Limited { hit } => Some(Observation::Limited(call, hit.clone(), denials)),
         Ended::Trapped { message } => Some(Observation::Trapped(call, short(message), denials)),
@@ -111,6 +129,20 @@ fn judged(call: &CallId, judge: &Judge, judgement: &Judgement) -> Option<Observa
             Some(Observation::Rejected(call, judge, findings.iter().map(finding).collect()))
         }
         Judgement::Unavailable { reason } => Some(Observation::Unavailable(call, judge, short(reason))),
+    }
+}
+
+/// A person's words come through a terminal, and may have been pasted from anywhere.
+fn answered(answer: &Answer) -> Answer {
+    match answer {
+        Answer::Denied { reason } => Answer::Denied { reason: short(reason) },
+        Answer::Said { text } => Answer::Said { text: short(text) },
+        Answer::GiveUp { reason } => Answer::GiveUp { reason: short(reason) },
+        Answer::Approved { .. }
+        | Answer::Args { .. }
+        | Answer::Retry
+        | Answer::Happened { .. }
+        | Answer::NotHappened => answer.clone(),
     }
 }
 

@@ -5,23 +5,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use checkrein_contract::Digest;
+use checkrein_contract::ask::{Answer, Asked};
 use checkrein_contract::event::{
-    Assessed, ComponentCard, CriterionState, Ended, Event, FactEntry, Judge, Judgement, Reason, Setup,
-    StoredArtifact,
+    Assessed, Closing, ComponentCard, CriterionState, Ended, Event, FactEntry, Judge, Judgement, Reason,
+    RunStatus, Setup, Stop, StoredArtifact,
 };
-use checkrein_contract::event::{Closing, RunStatus};
-use checkrein_contract::id::{CallId, FactId, SubgoalId, Timestamp};
+use checkrein_contract::id::{AskId, CallId, FactId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
-use checkrein_contract::limits::Used;
+use checkrein_contract::manifest::Effects;
 use checkrein_contract::record::Record;
-use checkrein_contract::task::{Stage, SubgoalSpec};
+use checkrein_contract::task::{ATTEMPTS_MAX, Stage, SubgoalSpec};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::observation::{About, Observation, observe};
-use crate::reference;
+use crate::observation::Observation;
+
+mod fold;
+mod snapshot;
+mod spent;
+
+pub use fold::Unfoldable;
+pub use spent::{Short, Spent};
 
 /// Where a subgoal stands.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Phase {
     /// Its stage has not come, or a subgoal before it is not met yet.
     Waiting,
@@ -31,8 +38,12 @@ pub enum Phase {
     Planning,
     /// This action is to be checked.
     Checking(Value),
+    /// A person is being asked.
+    Asking(AskId),
     /// This call is being made.
     Calling(CallId),
+    /// The host ended while this call was made: it is repeated, or a person is asked.
+    Unknown(CallId),
     /// This call has ended with an outcome, now in quarantine.
     Quarantined(CallId),
     /// The judges of this call's submission are being asked.
@@ -51,8 +62,19 @@ pub enum Phase {
     Closed(Closing),
 }
 
+/// An approval that was given and not used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    /// The ask that was answered.
+    pub ask: AskId,
+    /// The action that it is for.
+    pub action: Digest,
+    /// Until when it holds; `None` is without end.
+    pub until: Option<Timestamp>,
+}
+
 /// A subgoal, as far as it has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SubgoalState {
     /// Where its specification is: stage and index.
     at: (usize, usize),
@@ -68,26 +90,43 @@ pub struct SubgoalState {
     pub assessed: Vec<Assessed>,
     /// Its calls, in order.
     pub calls: Vec<CallId>,
+    /// Calls that were made before it was opened again.
+    pub calls_before: u32,
     /// Attempts used up by failures, limits and rejections.
     pub attempts: u32,
+    /// Attempts that a person gave it beyond those of the task.
+    pub more_attempts: u32,
+    /// Whether an attempt is set aside for the call in hand.
+    pub attempt_reserved: bool,
+    /// Tokens that are set aside for the proposal in hand.
+    pub tokens_reserved: u64,
     /// Refusals since the last action that was not refused.
     pub refusals: u32,
-    /// What the planner was told, oldest first.
+    /// What the planner was told, oldest first. Forgotten when it closes.
     pub observations: Vec<Observation>,
     /// Skills that were proposed, whether they were called or refused.
     pub proposed: BTreeSet<String>,
-    /// Actions that are not to be taken again: rejected ones, and those already accepted.
-    pub closed_actions: BTreeMap<Digest, &'static str>,
+    /// Actions that are not to be taken again, and why: rejected, accepted, denied, done.
+    pub closed_actions: BTreeMap<Digest, String>,
     /// The reasons of the last rejection, if the last call was rejected.
     pub last_reasons: Option<Vec<Reason>>,
     /// The last remedy, until an action follows it.
     pub remedy: Option<Remedy>,
+    /// What a person answered last, until an action follows it.
+    pub answer: Option<Answer>,
+    /// The approval that its next call may use.
+    pub approval: Option<Approval>,
     /// The criteria, as last evaluated.
     pub criteria: Vec<CriterionState>,
+    /// Wall time that it has used, in milliseconds, up to `since`.
+    wall_ms: u64,
+    /// The run's driven time from which more of it is used; `None` while it is not open, or waits
+    /// for a person.
+    since: Option<u64>,
 }
 
 /// A call, as far as it has come.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CallState {
     /// For which subgoal.
     pub subgoal: SubgoalId,
@@ -101,17 +140,23 @@ pub struct CallState {
     pub attempt: u32,
     /// Its seed.
     pub seed: u64,
+    /// What it changes outside, as it was when it was intended.
+    pub effects: Effects,
     /// Fuel that it may use.
     pub fuel: u64,
     /// Wall time that it may use, in milliseconds.
     pub wall_ms: u64,
+    /// Whether a person said that it did not happen, and so may be repeated.
+    pub repeats: bool,
     /// How it ended.
     pub ended: Option<Ended>,
+    /// Whether its outcome is what a person says of it.
+    pub attested: bool,
     /// What it did at its walls.
     pub record: Record,
     /// The verdicts on its submission, in order.
     pub verdicts: Vec<(Judge, Judgement)>,
-    /// Whether its submission was let through.
+    /// Whether its submission was let through, and stands.
     pub accepted: bool,
     /// Its facts, once accepted.
     pub facts: Vec<FactId>,
@@ -122,33 +167,6 @@ pub struct CallState {
 }
 
 impl CallState {
-    fn new(
-        subgoal: &SubgoalId,
-        skill: &str,
-        component: Digest,
-        args: &Map<String, Value>,
-        attempt: u32,
-        seed: u64,
-    ) -> Self {
-        CallState {
-            subgoal: subgoal.clone(),
-            skill: skill.to_owned(),
-            component,
-            args: args.clone(),
-            attempt,
-            seed,
-            fuel: 0,
-            wall_ms: 0,
-            ended: None,
-            record: Record::default(),
-            verdicts: Vec::new(),
-            accepted: false,
-            facts: Vec::new(),
-            artifacts: Vec::new(),
-            contradictions: BTreeSet::new(),
-        }
-    }
-
     /// How often this judge could not judge the submission.
     pub fn unavailable(&self, judge: &Judge) -> u32 {
         let by = self
@@ -160,7 +178,7 @@ impl CallState {
 }
 
 /// A fact of the pool, without its content.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PoolFact {
     /// The fact.
     pub entry: FactEntry,
@@ -168,52 +186,85 @@ pub struct PoolFact {
     pub call: CallId,
     /// The blob of that call's outcome, in which its content is.
     pub outcome: Digest,
+    /// Whether its subgoal was opened again: it is in no scope and no context from then on.
+    pub abandoned: bool,
 }
 
-/// What was used up and set aside, of a run, a stage or a subgoal.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
-    /// Calls intended.
-    pub calls: u64,
-    /// Fuel used by calls that have ended.
-    pub fuel: u64,
-    /// Fuel set aside for calls that have not.
-    pub reserved: u64,
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AskState {
+    /// For which subgoal.
+    pub subgoal: SubgoalId,
+    /// What is asked.
+    pub about: Asked,
+    /// In words.
+    pub question: String,
+    /// The answer, once there is one.
+    pub answer: Option<Answer>,
+}
+
+/// An argument that locks: its value, and the met subgoal that used it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lock {
+    /// The skill.
+    pub skill: String,
+    /// A JSON Pointer into its arguments.
+    pub pointer: String,
+    /// The value that the met subgoal used.
+    pub value: Value,
+    /// That subgoal.
+    pub by: SubgoalId,
 }
 
 /// The state of a run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct State {
-    /// What it started from.
+    /// What it started from, as it is in force.
     pub setup: Option<Box<Setup>>,
     /// When it started.
     pub started: Timestamp,
     /// The time of the last event.
     pub now: Timestamp,
-    /// The current stage, and whether it was entered.
+    /// How long it was driven, in milliseconds: its wall time, without what it lay still.
+    pub driven_ms: u64,
+    /// Which right to drive it was taken last.
+    pub epoch: u64,
+    /// The last letter of the inbox that was taken.
+    pub letters: u64,
+    /// The version of the goal card, from 1.
+    pub version: u32,
+    /// The current stage.
     pub stage: usize,
     /// Whether the current stage was entered.
     pub entered: bool,
+    /// Subgoals of the current stage that are not closed.
+    pub unclosed: usize,
     /// All subgoals.
     pub subgoals: BTreeMap<SubgoalId, SubgoalState>,
     /// Subgoals of the current stage that are open: opened and not closed.
     pub open: BTreeSet<SubgoalId>,
     /// Subgoals of the current stage that wait, and have nothing left to wait for.
     pub ready: BTreeSet<SubgoalId>,
+    /// Subgoals of the current stage that wait for one that was not met.
+    pub blocked: BTreeSet<SubgoalId>,
     /// All calls.
     pub calls: BTreeMap<CallId, CallState>,
     /// Every fact.
     pub facts: BTreeMap<FactId, PoolFact>,
     /// The current fact of each subject.
     pub current: BTreeMap<String, FactId>,
-    /// Arguments that lock, by skill and JSON Pointer, with the value that a met subgoal used.
-    pub locked: BTreeMap<(String, String), (Value, SubgoalId)>,
+    /// Every ask.
+    pub asks: BTreeMap<AskId, AskState>,
+    /// Arguments that lock.
+    pub locked: Vec<Lock>,
     /// What the run used up.
     pub spent: Spent,
     /// What each stage used up.
     pub stage_spent: BTreeMap<usize, Spent>,
     /// What each subgoal used up.
     pub subgoal_spent: BTreeMap<SubgoalId, Spent>,
+    /// Why it stopped; none while it is driven.
+    pub stopped: Option<Stop>,
     /// How it ended.
     pub ended: Option<RunStatus>,
     /// For each subgoal, those that come after it.
@@ -222,12 +273,16 @@ pub struct State {
 
 impl State {
     /// Folds events into the state that they lead to.
-    pub fn fold<'e>(events: impl IntoIterator<Item = (Timestamp, &'e Event)>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// At the first event that does not follow from those before it.
+    pub fn fold<'e>(events: impl IntoIterator<Item = (Timestamp, &'e Event)>) -> Result<Self, Unfoldable> {
         let mut state = State::default();
         for (at, event) in events {
-            state.apply(at, event);
+            state.apply(at, event)?;
         }
-        state
+        Ok(state)
     }
 
     /// The stages of the task.
@@ -340,230 +395,25 @@ impl State {
         files.collect()
     }
 
-    /// Folds one event. Every event has this one place where it is folded.
-    pub fn apply(&mut self, at: Timestamp, event: &Event) {
-        self.now = self.now.max(at);
-        if let Some((about, observation)) = observe(event) {
-            let subgoal = match about {
-                About::Subgoal(subgoal) => subgoal.clone(),
-                About::Call(call) => self.calls[call].subgoal.clone(),
-            };
-            self.subgoal_mut(&subgoal).observations.push(observation);
-        }
-        match event {
-            Event::RunStarted { setup } => self.start(at, setup),
-            Event::RestorePointSet { .. } => {}
-            Event::StageEntered { .. } => self.enter(),
-            Event::SubgoalOpened { subgoal, scope, artifacts, args } => {
-                self.ready.remove(subgoal);
-                self.open.insert(subgoal.clone());
-                let goal = self.subgoal_mut(subgoal);
-                goal.scope.clone_from(scope);
-                goal.artifacts.clone_from(artifacts);
-                goal.args.clone_from(args);
-                goal.phase = Phase::Assessing;
-            }
-            Event::SkillsAssessed { subgoal, assessed } => {
-                let goal = self.subgoal_mut(subgoal);
-                goal.assessed.clone_from(assessed);
-                goal.phase = Phase::Planning;
-            }
-            Event::ActionProposed { subgoal, action } => {
-                let goal = self.subgoal_mut(subgoal);
-                goal.proposed.extend(action.get("skill").and_then(Value::as_str).map(str::to_owned));
-                goal.phase = Phase::Checking(action.clone());
-            }
-            Event::ActionRefused { subgoal, .. } => {
-                let goal = self.subgoal_mut(subgoal);
-                goal.refusals += 1;
-                goal.phase = Phase::Planning;
-            }
-            Event::CallIntended { call, subgoal, skill, component, args, attempt, seed, .. } => {
-                let state = CallState::new(subgoal, skill, *component, args, *attempt, *seed);
-                self.intend(call, state);
-            }
-            Event::BudgetReserved { call, fuel, wall_ms } => self.reserve(call, *fuel, *wall_ms),
-            Event::CallEnded { call, ended, record, .. } => {
-                self.call_mut(call).record = record.clone();
-                self.end_call(call, ended);
-            }
-            Event::BudgetSettled { call, used } => self.settle(call, used),
-            Event::VerdictGiven { call, judge, judgement, .. } => {
-                self.call_mut(call).verdicts.push((judge.clone(), judgement.clone()));
-                self.subgoal_of_mut(call).phase = Phase::Verifying(call.clone());
-            }
-            Event::OutcomeAccepted { call, facts, artifacts } => self.accept(call, facts, artifacts),
-            Event::OutcomeRejected { call, reasons } => self.reject(call, reasons),
-            Event::ContradictionFound { call, subject, current, .. } => {
-                self.call_mut(call).contradictions.insert((subject.clone(), current.clone()));
-            }
-            Event::AskOpened { .. } => {}
-            Event::CriteriaEvaluated { subgoal, criteria } => {
-                let goal = self.subgoal_mut(subgoal);
-                goal.criteria.clone_from(criteria);
-                goal.phase = Phase::Evaluated;
-            }
-            Event::RemedyGiven { call, remedy, .. } => {
-                let goal = self.subgoal_of_mut(call);
-                goal.remedy.clone_from(remedy);
-                goal.phase = Phase::Advised(call.clone());
-            }
-            Event::TimerSet { subgoal, until } => self.subgoal_mut(subgoal).phase = Phase::Sleeping(*until),
-            Event::TimerReached { subgoal } => self.subgoal_mut(subgoal).phase = Phase::Planning,
-            Event::SubgoalClosed { subgoal, closing } => self.close(subgoal, closing),
-            Event::StageEvaluated { .. } => {
-                self.stage += 1;
-                self.entered = false;
-            }
-            Event::RunEnded { status, .. } => self.ended = Some(*status),
-        }
+    /// The asks that a person has not answered, and that still matter.
+    pub fn open_asks(&self) -> impl Iterator<Item = (&AskId, &AskState)> {
+        self.open.iter().filter_map(|id| match &self.subgoals.get(id)?.phase {
+            Phase::Asking(ask) => self.asks.get_key_value(ask),
+            _ => None,
+        })
     }
 
-    fn subgoal_mut(&mut self, id: &SubgoalId) -> &mut SubgoalState {
-        self.subgoals.get_mut(id).unwrap_or_else(|| panic!("the log names the unknown subgoal `{id}`"))
+    /// Whether nothing is left to do until a person answers.
+    pub fn waits(&self) -> bool {
+        self.ended.is_none()
+            && self.stopped.is_none()
+            && self.open_asks().next().is_some()
+            && crate::due(self).is_empty()
     }
 
-    fn call_mut(&mut self, id: &CallId) -> &mut CallState {
-        self.calls.get_mut(id).unwrap_or_else(|| panic!("the log names the unknown call `{id}`"))
-    }
-
-    fn subgoal_of_mut(&mut self, call: &CallId) -> &mut SubgoalState {
-        let subgoal = self.calls[call].subgoal.clone();
-        self.subgoal_mut(&subgoal)
-    }
-
-    fn start(&mut self, at: Timestamp, setup: &Setup) {
-        self.started = at;
-        for (stage, of) in setup.task.stages.iter().enumerate() {
-            for (index, spec) in of.subgoals.iter().enumerate() {
-                self.subgoals.insert(spec.id.clone(), SubgoalState::new((stage, index)));
-                for before in &spec.after {
-                    self.dependents.entry(before.clone()).or_default().push(spec.id.clone());
-                }
-            }
-        }
-        self.setup = Some(Box::new(setup.clone()));
-    }
-
-    fn enter(&mut self) {
-        self.entered = true;
-        let subgoals = &self.stages()[self.stage].subgoals;
-        self.ready =
-            subgoals.iter().filter(|spec| spec.after.is_empty()).map(|spec| spec.id.clone()).collect();
-    }
-
-    fn intend(&mut self, call: &CallId, state: CallState) {
-        let goal = self.subgoal_mut(&state.subgoal);
-        goal.calls.push(call.clone());
-        goal.refusals = 0;
-        goal.remedy = None;
-        goal.phase = Phase::Calling(call.clone());
-        self.calls.insert(call.clone(), state);
-    }
-
-    fn reserve(&mut self, call: &CallId, fuel: u64, wall_ms: u64) {
-        let state = self.call_mut(call);
-        state.fuel = fuel;
-        state.wall_ms = wall_ms;
-        self.spend(call, |spent| {
-            spent.calls += 1;
-            spent.reserved += fuel;
-        });
-    }
-
-    fn spend(&mut self, call: &CallId, change: impl Fn(&mut Spent)) {
-        let subgoal = self.calls[call].subgoal.clone();
-        let stage = self.stage_of(&subgoal);
-        change(&mut self.spent);
-        change(self.stage_spent.entry(stage).or_default());
-        change(self.subgoal_spent.entry(subgoal).or_default());
-    }
-
-    fn settle(&mut self, call: &CallId, used: &Used) {
-        let reserved = self.calls[call].fuel;
-        self.spend(call, |spent| {
-            spent.reserved = spent.reserved.saturating_sub(reserved);
-            spent.fuel += used.fuel;
-        });
-    }
-
-    fn end_call(&mut self, call: &CallId, ended: &Ended) {
-        self.call_mut(call).ended = Some(ended.clone());
-        let goal = self.subgoal_of_mut(call);
-        if matches!(ended, Ended::Outcome { .. }) {
-            goal.phase = Phase::Quarantined(call.clone());
-        } else {
-            goal.attempts += 1;
-            goal.last_reasons = None;
-            goal.phase = Phase::Recovering(call.clone());
-        }
-    }
-
-    fn accept(&mut self, id: &CallId, facts: &[FactEntry], artifacts: &[StoredArtifact]) {
-        let call = self.call_mut(id);
-        call.accepted = true;
-        call.facts = facts.iter().map(|fact| fact.id.clone()).collect();
-        call.artifacts = artifacts.to_vec();
-        let outcome = match &call.ended {
-            Some(Ended::Outcome { outcome, .. }) => *outcome,
-            _ => Digest::ZERO,
-        };
-        let action = crate::action::digest(&call.skill, &call.args);
-        for entry in facts {
-            let before = self.current.get(&entry.subject).map(|id| &self.facts[id].entry);
-            if before.is_none_or(|before| entry.replaces(before)) {
-                self.current.insert(entry.subject.clone(), entry.id.clone());
-            }
-            self.facts.insert(entry.id.clone(), PoolFact { entry: entry.clone(), call: id.clone(), outcome });
-        }
-        let goal = self.subgoal_of_mut(id);
-        goal.closed_actions.insert(action, "accepted");
-        goal.last_reasons = None;
-        goal.phase = Phase::Evaluating;
-    }
-
-    fn reject(&mut self, id: &CallId, reasons: &[Reason]) {
-        let call = &self.calls[id];
-        let action = crate::action::digest(&call.skill, &call.args);
-        let goal = self.subgoal_of_mut(id);
-        goal.attempts += 1;
-        goal.closed_actions.insert(action, "rejected");
-        goal.last_reasons = Some(reasons.to_vec());
-        goal.phase = Phase::Recovering(id.clone());
-    }
-
-    /// Arguments that lock keep the value that a met subgoal used.
-    fn lock(&mut self, id: &SubgoalId) {
-        let accepted = self.accepted(id).map(|(_, call)| call);
-        let locks = accepted.flat_map(|call| {
-            let pointers =
-                self.skill(&call.skill).map(|card| card.manifest.locks.as_slice()).unwrap_or_default();
-            let value = |pointer: &String| reference::at(&call.args, pointer).cloned().unwrap_or(Value::Null);
-            pointers.iter().map(move |pointer| ((call.skill.clone(), pointer.clone()), value(pointer)))
-        });
-        for (place, value) in locks.collect::<Vec<_>>() {
-            self.locked.entry(place).or_insert_with(|| (value, id.clone()));
-        }
-    }
-
-    fn close(&mut self, id: &SubgoalId, closing: &Closing) {
-        self.open.remove(id);
-        self.ready.remove(id);
-        self.subgoal_mut(id).phase = Phase::Closed(closing.clone());
-        if *closing == Closing::Met {
-            self.lock(id);
-        }
-        for next in self.dependents.get(id).cloned().unwrap_or_default() {
-            let goal = &self.subgoals[&next];
-            let waits = goal.phase == Phase::Waiting && goal.at.0 == self.stage;
-            // Ready to open if all are met; ready to be closed as blocked if this one is not.
-            if waits
-                && (*closing != Closing::Met
-                    || self.spec(&next).after.iter().all(|before| self.is_met(before)))
-            {
-                self.ready.insert(next);
-            }
-        }
+    /// Attempts that a subgoal may use up in all: those of the task, and those that a person gave.
+    pub fn attempts(&self, id: &SubgoalId) -> u32 {
+        (self.spec(id).attempts + self.subgoal(id).more_attempts).min(ATTEMPTS_MAX)
     }
 }
 
@@ -577,19 +427,32 @@ impl SubgoalState {
             args: Map::new(),
             assessed: Vec::new(),
             calls: Vec::new(),
+            calls_before: 0,
             attempts: 0,
+            more_attempts: 0,
+            attempt_reserved: false,
+            tokens_reserved: 0,
             refusals: 0,
             observations: Vec::new(),
             proposed: BTreeSet::new(),
             closed_actions: BTreeMap::new(),
             last_reasons: None,
             remedy: None,
+            answer: None,
+            approval: None,
             criteria: Vec::new(),
+            wall_ms: 0,
+            since: None,
         }
     }
 
     /// Whether it is over.
     pub fn is_closed(&self) -> bool {
         matches!(self.phase, Phase::Closed(_))
+    }
+
+    /// The number of its next call, from 1, over all its openings.
+    pub fn next_call(&self) -> u32 {
+        self.calls_before + self.calls.len() as u32 + 1
     }
 }

@@ -1,56 +1,84 @@
 //! What follows from an input: the decisions of both loops, as a pure function.
 
-use checkrein_contract::Digest;
+use checkrein_contract::ask::{Asked, Message};
 use checkrein_contract::event::{
-    Assessed, Closing, CriterionState, Ended, Event, Judge, Judgement, RunStatus,
+    Assessed, Closing, CriterionState, Event, Judge, Judgement, RunStatus, Stop,
 };
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
 use checkrein_contract::interface::{Finding, Level, Remedy};
 use checkrein_contract::limits::{LimitKey, Used};
 use checkrein_contract::manifest::Effects;
 use checkrein_contract::record::Record;
-use checkrein_contract::task::{Budget, REFUSALS_MAX};
+use checkrein_contract::task::REFUSALS_MAX;
+use checkrein_contract::{Digest, ask::Letter};
 use serde_json::{Map, Value, json};
 
 use crate::action::{self, Action};
-use crate::due::{may_open, next_judge};
+use crate::amend::{amended, charged_whole, given_up};
+use crate::ask::{self, Permit, hand_over};
+use crate::due::{next_judge, reserves_tokens};
 use crate::effect::Input;
 use crate::gateway;
-use crate::state::{Phase, Spent, State, SubgoalState};
+use crate::state::{Phase, Short, State, SubgoalState, Unfoldable};
 
 /// Decides, folds, and goes on deciding until nothing follows by itself: the events to append.
-pub fn advance(state: &mut State, input: &Input, at: Timestamp) -> Vec<Event> {
+///
+/// # Errors
+///
+/// If an event does not follow from the state, which is a fault of ours.
+pub fn advance(state: &mut State, input: &Input, at: Timestamp) -> Result<Vec<Event>, Unfoldable> {
     let mut all = Vec::new();
     let mut events = step(state, input);
     while !events.is_empty() {
         for event in &events {
-            state.apply(at, event);
+            state.apply(at, event)?;
         }
         all.append(&mut events);
         events = step(state, &Input::Proceed);
     }
-    all
+    Ok(all)
 }
 
 /// What follows from an input in this state. An input that the state does not wait for is stale,
 /// and nothing follows from it.
 pub fn step(state: &State, input: &Input) -> Vec<Event> {
-    if state.ended.is_some() {
-        return Vec::new();
-    }
     match input {
-        Input::Start(setup) if state.setup.is_none() => vec![Event::RunStarted { setup: setup.clone() }],
-        Input::Start(_) => Vec::new(),
-        Input::Resolved { subgoal, scope, artifacts, args } => match args {
-            _ if !state.ready.contains(subgoal) || !may_open(state, subgoal) => Vec::new(),
-            Err(problems) => vec![close(subgoal, Closing::Unresolved { problems: problems.clone() })],
-            Ok(args) => vec![Event::SubgoalOpened {
-                subgoal: subgoal.clone(),
-                scope: scope.clone(),
-                artifacts: artifacts.clone(),
-                args: args.clone(),
-            }],
-        },
+        Input::Start { setup, epoch, holder } if state.setup.is_none() => {
+            vec![Event::RunStarted { setup: setup.clone() }, leased(*epoch, holder)]
+        }
+        Input::Start { .. } => Vec::new(),
+        _ if state.setup.is_none() => Vec::new(),
+        Input::Resume { epoch, holder, engine, in_force } => {
+            let resumed = Event::RunResumed { engine: engine.clone(), in_force: in_force.clone() };
+            [leased(*epoch, holder), resumed].into_iter().chain(in_hand(state)).collect()
+        }
+        _ if state.stopped.is_some() => Vec::new(),
+        Input::Letter(letter) if letter.id > state.letters => read(state, letter),
+        Input::Letter(_) => Vec::new(),
+        _ if state.ended.is_some() => Vec::new(),
+        Input::Stop(because) => stop(state, *because),
+        Input::Proceed => proceed(state),
+        happened => of_subgoal(state, happened).or_else(|| of_call(state, happened)).unwrap_or_default(),
+    }
+}
+
+fn leased(epoch: u64, holder: &str) -> Event {
+    Event::LeaseTaken { epoch, holder: holder.to_owned() }
+}
+
+/// What happened to a subgoal, if it waits for that.
+fn of_subgoal(state: &State, input: &Input) -> Option<Vec<Event>> {
+    Some(match input {
+        Input::Resolved { subgoal, .. } if !state.ready.contains(subgoal) => Vec::new(),
+        Input::Resolved { subgoal, args: Err(problems), .. } => {
+            vec![close(subgoal, Closing::Unresolved { problems: problems.clone() })]
+        }
+        Input::Resolved { subgoal, scope, artifacts, args: Ok(args) } => vec![Event::SubgoalOpened {
+            subgoal: subgoal.clone(),
+            scope: scope.clone(),
+            artifacts: artifacts.clone(),
+            args: args.clone(),
+        }],
         Input::Assessed { subgoal, assessed } if state.subgoal(subgoal).phase == Phase::Assessing => {
             let mut assessed = assessed.clone();
             assessed.sort_by(|one, two| two.score.cmp(&one.score).then_with(|| one.skill.cmp(&two.skill)));
@@ -59,16 +87,33 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
             let event = Event::SkillsAssessed { subgoal: subgoal.clone(), assessed };
             std::iter::once(event).chain(closing).collect()
         }
-        Input::Proposed { subgoal, action } if is_planning(&state.subgoal(subgoal).phase) => {
-            vec![Event::ActionProposed { subgoal: subgoal.clone(), action: action.clone() }]
+        Input::Proposed { subgoal, action, tokens } if is_planning(&state.subgoal(subgoal).phase) => {
+            let (subgoal, action, tokens) = (subgoal.clone(), action.clone(), *tokens);
+            vec![Event::ActionProposed { subgoal, action, tokens }]
         }
+        Input::Evaluated { subgoal, criteria } if state.subgoal(subgoal).phase == Phase::Evaluating => {
+            let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
+            vec![Event::CriteriaEvaluated { subgoal: subgoal.clone(), criteria }]
+        }
+        Input::TimerReached { subgoal } if matches!(state.subgoal(subgoal).phase, Phase::Sleeping(_)) => {
+            vec![Event::TimerReached { subgoal: subgoal.clone() }]
+        }
+        _ => return None,
+    })
+}
+
+/// What happened to a call, if its subgoal waits for that.
+fn of_call(state: &State, input: &Input) -> Option<Vec<Event>> {
+    Some(match input {
         Input::Executed { call, ended, used, log, record }
-            if *phase_of(state, call) == Phase::Calling(call.clone()) =>
+            if *phase_of(state, call)? == Phase::Calling(call.clone()) =>
         {
-            executed(call, ended, used, *log, record)
+            let (ended, log, record) = (ended.clone(), *log, record.clone());
+            let ended = Event::CallEnded { call: call.clone(), ended, log, record, attested: false };
+            vec![ended, Event::BudgetSettled { call: call.clone(), used: *used }]
         }
         Input::Judged { call, judge, judgement, used, record }
-            if *phase_of(state, call) == Phase::Verifying(call.clone())
+            if *phase_of(state, call)? == Phase::Verifying(call.clone())
                 && next_judge(state, &state.calls[call]).as_ref() == Some(judge) =>
         {
             vec![Event::VerdictGiven {
@@ -79,13 +124,9 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
                 record: record.clone(),
             }]
         }
-        Input::Evaluated { subgoal, criteria } if state.subgoal(subgoal).phase == Phase::Evaluating => {
-            let criteria = evidence(state, subgoal).into_iter().chain(criteria.clone()).collect();
-            vec![Event::CriteriaEvaluated { subgoal: subgoal.clone(), criteria }]
-        }
         Input::Recovered { call, diagnosis, remedy, record }
-            if matches!(phase_of(state, call), Phase::Recovering(of) if of == call)
-                || *phase_of(state, call) == Phase::Evaluated =>
+            if matches!(phase_of(state, call)?, Phase::Recovering(of) if of == call)
+                || *phase_of(state, call)? == Phase::Evaluated =>
         {
             vec![Event::RemedyGiven {
                 call: call.clone(),
@@ -94,22 +135,56 @@ pub fn step(state: &State, input: &Input) -> Vec<Event> {
                 record: record.clone(),
             }]
         }
-        Input::TimerReached { subgoal } if matches!(state.subgoal(subgoal).phase, Phase::Sleeping(_)) => {
-            vec![Event::TimerReached { subgoal: subgoal.clone() }]
-        }
-        Input::Proceed => proceed(state),
-        Input::Assessed { .. }
-        | Input::Proposed { .. }
-        | Input::Executed { .. }
-        | Input::Judged { .. }
-        | Input::Evaluated { .. }
-        | Input::Recovered { .. }
-        | Input::TimerReached { .. } => Vec::new(),
-    }
+        _ => return None,
+    })
 }
 
-fn phase_of<'s>(state: &'s State, call: &CallId) -> &'s Phase {
-    &state.subgoal(&state.calls[call].subgoal).phase
+/// What follows from a letter; that it was read is an event in any case.
+fn read(state: &State, letter: &Letter) -> Vec<Event> {
+    let refused = ask::refusal(state, &letter.message);
+    let next = match &letter.message {
+        _ if refused.is_some() => Vec::new(),
+        Message::Answer { ask, answer } => ask::answered(state, ask, answer, &letter.by),
+        Message::Cancel => stop(state, Stop::Cancelled),
+        Message::Amend { amendment } => amended(state, amendment),
+    };
+    let (by, said) = (letter.by.clone(), letter.message.clone());
+    let taken = Event::LetterTaken { letter: letter.id, by, said, refused };
+    std::iter::once(taken).chain(next).collect()
+}
+
+/// The calls in hand come to no end: one that changes nothing outside is cancelled, of any other it
+/// is not known whether it happened.
+fn stop(state: &State, because: Stop) -> Vec<Event> {
+    let calls = calls_in_hand(state);
+    let mut events: Vec<Event> = calls
+        .flat_map(|call| match state.calls.get(call).map(|call| call.effects) {
+            Some(Effects::None) => given_up(state, call),
+            _ => unknown(state, call),
+        })
+        .collect();
+    events.push(Event::RunStopped { because });
+    events
+}
+
+/// Calls that were in hand when the process ended without stopping the run.
+fn in_hand(state: &State) -> Vec<Event> {
+    calls_in_hand(state).flat_map(|call| unknown(state, call)).collect()
+}
+
+fn calls_in_hand(state: &State) -> impl Iterator<Item = &CallId> {
+    state.open.iter().filter_map(|id| match &state.subgoal(id).phase {
+        Phase::Calling(call) => Some(call),
+        _ => None,
+    })
+}
+
+fn unknown(state: &State, call: &CallId) -> [Event; 2] {
+    [Event::CallUnknown { call: call.clone() }, charged_whole(state, call)]
+}
+
+fn phase_of<'s>(state: &'s State, call: &CallId) -> Option<&'s Phase> {
+    Some(&state.subgoal(&state.calls.get(call)?.subgoal).phase)
 }
 
 fn is_planning(phase: &Phase) -> bool {
@@ -156,19 +231,9 @@ fn no_skill(state: &State, subgoal: &SubgoalId, assessed: &[Assessed]) -> Closin
     Closing::NoSkill { detail }
 }
 
-fn executed(call: &CallId, ended: &Ended, used: &Used, log: Option<Digest>, record: &Record) -> Vec<Event> {
-    vec![
-        Event::CallEnded { call: call.clone(), ended: ended.clone(), log, record: record.clone() },
-        Event::BudgetSettled { call: call.clone(), used: *used },
-    ]
-}
-
 /// What follows from the state by itself. One decision at a time: each is folded before the next.
 fn proceed(state: &State) -> Vec<Event> {
-    if state.setup.is_none() {
-        return Vec::new();
-    }
-    if let Some(blocked) = state.ready.iter().find(|id| !may_open(state, id)) {
+    if let Some(blocked) = state.blocked.first() {
         let failed = |before: &&SubgoalId| state.subgoal(before).is_closed() && !state.is_met(before);
         if let Some(by) = state.spec(blocked).after.iter().find(failed) {
             return vec![close(blocked, Closing::Blocked { by: by.clone() })];
@@ -192,7 +257,7 @@ fn strategy(state: &State) -> Vec<Event> {
         let name = format!("before-{}", stage.id);
         return vec![Event::RestorePointSet { name }, Event::StageEntered { stage: stage.id.clone() }];
     }
-    if !stage.subgoals.iter().all(|spec| state.subgoal(&spec.id).is_closed()) {
+    if state.unclosed > 0 {
         return Vec::new();
     }
     let unmet: Vec<&SubgoalId> =
@@ -201,12 +266,9 @@ fn strategy(state: &State) -> Vec<Event> {
     if unmet.is_empty() {
         return vec![evaluated];
     }
-    let asks =
-        |id: &&SubgoalId| matches!(state.subgoal(id).phase, Phase::Closed(Closing::NeedsPerson { .. }));
-    let status = if unmet.iter().any(asks) { RunStatus::NeedsPerson } else { RunStatus::NotReached };
     let names: Vec<String> = unmet.iter().map(|id| named_with_question(state, id)).collect();
     let reason = format!("stage `{}` was not met: {}", stage.id, names.join(", "));
-    vec![evaluated, Event::RunEnded { status, reason }]
+    vec![evaluated, Event::RunEnded { status: RunStatus::NotReached, reason }]
 }
 
 fn named_with_question(state: &State, id: &SubgoalId) -> String {
@@ -220,8 +282,9 @@ fn named_with_question(state: &State, id: &SubgoalId) -> String {
 
 /// The task loop: the next decision about one open subgoal, if it is the core's to make.
 fn decide(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
-    match &goal.phase {
+    let events = match &goal.phase {
         Phase::Checking(action) => checked(state, id, goal, action),
+        Phase::Unknown(call) => after_unknown(state, id, call),
         Phase::Quarantined(call) => after_call(state, call),
         Phase::Verifying(call) => after_verdict(state, id, goal, call),
         Phase::Advised(call) => after_advice(state, id, goal, call),
@@ -229,11 +292,40 @@ fn decide(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
         Phase::Waiting
         | Phase::Assessing
         | Phase::Planning
+        | Phase::Asking(_)
         | Phase::Calling(_)
         | Phase::Recovering(_)
         | Phase::Evaluating
         | Phase::Sleeping(_)
         | Phase::Closed(_) => Vec::new(),
+    };
+    if events.is_empty() { before_more(state, id, goal) } else { events }
+}
+
+/// Nothing more is begun when the wall time is used up; and before the planner is asked, the tokens
+/// are set aside that it may use. A call in hand ends by its own limit, which lies within the budget.
+fn before_more(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
+    if matches!(goal.phase, Phase::Calling(_) | Phase::Asking(_)) {
+        return Vec::new();
+    }
+    if let Some((of, 0)) = state.wall_left(id) {
+        return vec![close(id, Closing::BudgetUsed { budget: format!("{of}: wall time") })];
+    }
+    if !is_planning(&goal.phase) || !reserves_tokens(state, id) {
+        return Vec::new();
+    }
+    let most = state.setup.as_ref().map_or(0, |setup| setup.proposal_tokens);
+    match state.for_proposal(id, most) {
+        Ok(tokens) => vec![Event::TokensReserved { subgoal: id.clone(), tokens }],
+        Err(short) => out_of(id, short),
+    }
+}
+
+/// What others give back may be enough: decided again when they have.
+fn out_of(id: &SubgoalId, short: Short) -> Vec<Event> {
+    match short {
+        Short::Reserved => Vec::new(),
+        Short::Used(budget) => vec![close(id, Closing::BudgetUsed { budget })],
     }
 }
 
@@ -245,15 +337,10 @@ fn checked(state: &State, id: &SubgoalId, goal: &SubgoalState, raw: &Value) -> V
             let closing = (refusals >= REFUSALS_MAX).then(|| close(id, Closing::Refused { refusals }));
             std::iter::once(refused).chain(closing).collect()
         }
-        Ok(Action::Ask { question }) => ask(id, question),
+        Ok(Action::Ask { question }) => ask::ask(state, id, Asked::Question, question),
         Ok(Action::GiveUp { reason }) => vec![close(id, Closing::GaveUp { reason })],
         Ok(Action::Call { skill, args }) => intend(state, id, goal, &skill, args),
     }
-}
-
-fn ask(id: &SubgoalId, question: String) -> Vec<Event> {
-    let opened = Event::AskOpened { subgoal: id.clone(), question: question.clone() };
-    vec![opened, close(id, Closing::NeedsPerson { question })]
 }
 
 /// The intent, logged before the effect, with what the call may use set aside.
@@ -265,19 +352,17 @@ fn intend(
     args: Map<String, Value>,
 ) -> Vec<Event> {
     let Some((setup, card)) = state.setup.as_ref().zip(state.skill(skill)) else { return Vec::new() };
-    if action::effects(state, card) == Effects::Irreversible {
-        let question =
-            format!("may `{skill}` be called with {}? It cannot be taken back", Value::Object(args));
-        return ask(id, question);
-    }
     let limit = |key| card.limits.get(key);
-    let (fuel, wall_ms) = match reserve(state, id, limit(LimitKey::Fuel), limit(LimitKey::Wall)) {
+    let (fuel, wall_ms) = match state.for_call(id, false, limit(LimitKey::Fuel), limit(LimitKey::Wall)) {
         Ok(reserved) => reserved,
-        // What another call gives back may be enough: decided again when it has ended.
-        Err(Short::Reserved) => return Vec::new(),
-        Err(Short::Used(budget)) => return vec![close(id, Closing::BudgetUsed { budget })],
+        Err(short) => return out_of(id, short),
     };
-    let call = CallId::new(&setup.run, id, goal.calls.len() as u32 + 1);
+    let ask = match ask::permit(state, id, card, &args) {
+        Permit::Free => None,
+        Permit::By(ask) => Some(ask),
+        Permit::Ask(events) => return events,
+    };
+    let call = CallId::new(&setup.run, id, goal.next_call());
     let attempt = goal.attempts + 1;
     let intended = Event::CallIntended {
         call: call.clone(),
@@ -288,55 +373,25 @@ fn intend(
         args,
         attempt,
         seed: Digest::of_json(&json!([setup.task.seed, id, attempt])).seed(),
+        ask,
     };
     vec![intended, Event::BudgetReserved { call, fuel, wall_ms }]
 }
 
-/// Why nothing can be set aside for one more call.
-enum Short {
-    /// What is left is set aside for calls that have not ended.
-    Reserved,
-    /// Nothing is left of this budget.
-    Used(String),
-}
-
-/// Fuel and wall time for one more call: what its limits allow, or what the budgets have left.
-fn reserve(state: &State, id: &SubgoalId, fuel: u64, wall_ms: u64) -> Result<(u64, u64), Short> {
-    let stage = state.stage_of(id);
-    let task = state.setup.as_ref().map(|setup| setup.task.budget).unwrap_or_default();
-    let budgets: [(&str, Budget, Option<&Spent>); 3] = [
-        ("run", task, Some(&state.spent)),
-        ("stage", state.stages()[stage].budget, state.stage_spent.get(&stage)),
-        ("subgoal", state.spec(id).budget, state.subgoal_spent.get(id)),
-    ];
-    let mut fuel = fuel;
-    for (of, budget, spent) in budgets {
-        let spent = spent.copied().unwrap_or_default();
-        if let Some(calls) = budget.calls.filter(|calls| spent.calls >= *calls) {
-            return Err(Short::Used(format!("{of}: {} calls of {calls}", spent.calls)));
-        }
-        if let Some(allowed) = budget.fuel {
-            let left = allowed.saturating_sub(spent.fuel);
-            if left == 0 {
-                return Err(Short::Used(format!("{of}: {allowed} units of fuel")));
-            }
-            fuel = fuel.min(left.saturating_sub(spent.reserved));
-        }
+/// A call of which it is not known whether it happened is made again, under the same id, if that is
+/// safe, or if a person says that it did not happen; else a person is asked.
+fn after_unknown(state: &State, id: &SubgoalId, call: &CallId) -> Vec<Event> {
+    let Some((of, card)) = state.calls.get(call).and_then(|of| Some((of, state.skill(&of.skill)?))) else {
+        return Vec::new();
+    };
+    if of.effects == Effects::Irreversible && !of.repeats {
+        return ask::about_unknown(state, id, call);
     }
-    if fuel == 0 {
-        return Err(Short::Reserved);
+    let limit = |key| card.limits.get(key);
+    match state.for_call(id, true, limit(LimitKey::Fuel), limit(LimitKey::Wall)) {
+        Ok((fuel, wall_ms)) => vec![Event::BudgetReserved { call: call.clone(), fuel, wall_ms }],
+        Err(short) => out_of(id, short),
     }
-    let left = wall_left(state).unwrap_or(wall_ms);
-    if left == 0 {
-        return Err(Short::Used("run: wall time".to_owned()));
-    }
-    Ok((fuel, wall_ms.min(left)))
-}
-
-/// Milliseconds that the run has left, if its budget says so.
-pub fn wall_left(state: &State) -> Option<u64> {
-    let allowed = state.setup.as_ref()?.task.budget.wall_ms?;
-    Some((state.started.0 + allowed).saturating_sub(state.now.0))
 }
 
 /// The outcome is in quarantine: the gateway's own checks come first.
@@ -350,9 +405,10 @@ fn after_verdict(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &Call
     let of = &state.calls[call];
     let Some((judge, last)) = of.verdicts.last() else { return Vec::new() };
     match last {
-        Judgement::Rejected { findings, .. } => rejected(id, goal, call, judge, findings),
+        Judgement::Rejected { findings, .. } => rejected(state, id, goal, call, judge, findings),
         Judgement::Unavailable { reason } if of.unavailable(judge) >= gateway::TRIES => {
-            vec![close(id, Closing::Unverified { verifier: judge.name().to_owned(), reason: reason.clone() })]
+            let (verifier, reason) = (judge.name().to_owned(), reason.clone());
+            hand_over(state, id, Closing::Unverified { verifier, reason })
         }
         Judgement::Unavailable { .. } => Vec::new(),
         Judgement::Accepted { .. } if next_judge(state, of).is_some() => Vec::new(),
@@ -371,6 +427,7 @@ fn after_verdict(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &Call
 }
 
 fn rejected(
+    state: &State,
     id: &SubgoalId,
     goal: &SubgoalState,
     call: &CallId,
@@ -379,21 +436,21 @@ fn rejected(
 ) -> Vec<Event> {
     let reasons = gateway::reasons(judge, findings);
     let again = goal.last_reasons.as_ref() == Some(&reasons);
-    let closing = again.then(|| close(id, Closing::SameReason { reasons: reasons.clone() }));
-    std::iter::once(Event::OutcomeRejected { call: call.clone(), reasons }).chain(closing).collect()
+    let next = again.then(|| hand_over(state, id, Closing::SameReason { reasons: reasons.clone() }));
+    let rejected = Event::OutcomeRejected { call: call.clone(), reasons };
+    std::iter::once(rejected).chain(next.into_iter().flatten()).collect()
 }
 
 fn after_advice(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &CallId) -> Vec<Event> {
-    let attempts = state.spec(id).attempts;
     let accepted = state.calls[call].accepted;
-    if !accepted && goal.attempts >= attempts {
-        return vec![close(id, Closing::AttemptsUsed { attempts: goal.attempts })];
+    if !accepted && goal.attempts >= state.attempts(id) {
+        return hand_over(state, id, Closing::AttemptsUsed { attempts: goal.attempts });
     }
     match &goal.remedy {
         Some(Remedy::RetryAfter(millis)) => {
             let wait = u64::from(*millis);
-            if wall_left(state).is_some_and(|left| wait >= left) {
-                let budget = format!("run: wall time, with {wait} ms to wait");
+            if let Some((of, _)) = state.wall_left(id).filter(|(_, left)| wait >= *left) {
+                let budget = format!("{of}: wall time, with {wait} ms to wait");
                 return vec![close(id, Closing::BudgetUsed { budget })];
             }
             vec![Event::TimerSet { subgoal: id.clone(), until: Timestamp(state.now.0 + wait) }]

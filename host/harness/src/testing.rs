@@ -6,7 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Binding, ComponentCard, Event, Logged, RunStatus, Setup};
+use checkrein_contract::ask::Letter;
+use checkrein_contract::event::{Binding, ComponentCard, Event, Logged, Person, RunStatus, Setup};
 use checkrein_contract::grant::Granted;
 use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_contract::interface::{
@@ -16,13 +17,14 @@ use checkrein_contract::interface::{
 use checkrein_contract::limits::{Limits, Used};
 use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
 use checkrein_contract::port::{
-    Blobs, BoxFuture, End, Execution, Guests, Log, Ran, Setting, StorageError, Tree,
+    Beat, Blobs, BoxFuture, End, Execution, Guests, Log, Ran, Setting, StorageError, Tree,
 };
 use checkrein_contract::record::Record;
 use checkrein_contract::task::{Budget, Criterion, InputFile, Mode, ReportSpec, Stage, SubgoalSpec, Task};
 use serde_json::{Map, Value, json};
 
-use crate::driver::{Clock, Driver, NoWatcher, World};
+use crate::driver::{Clock, Driver, Finish, NoWatcher, World};
+use crate::observation::{Observation, observe};
 use crate::state::State;
 
 /// What the next invocation of a part gives; the last one is given again.
@@ -128,6 +130,12 @@ impl Blobs for Memory {
 pub(crate) struct MemoryLog {
     pub(crate) events: Arc<Mutex<Vec<(Timestamp, Event)>>>,
     pub(crate) full_after: Option<usize>,
+    /// Transactions.
+    pub(crate) appends: Arc<Mutex<usize>>,
+    /// Letters that wait, and those that were taken.
+    pub(crate) inbox: Arc<Mutex<Vec<Letter>>>,
+    pub(crate) snapshot: Arc<Mutex<Option<Vec<u8>>>>,
+    pub(crate) epoch: u64,
 }
 
 impl Log for MemoryLog {
@@ -137,7 +145,21 @@ impl Log for MemoryLog {
             return Err(StorageError::Full { place: "memory".to_owned() });
         }
         log.extend(events.iter().map(|event| (at, event.clone())));
+        *self.appends.lock().unwrap() += 1;
         Ok(Vec::new())
+    }
+
+    fn lease(&self) -> (u64, String) {
+        (self.epoch.max(1), "test".to_owned())
+    }
+
+    fn beat(&mut self, _: &Beat, after: u64) -> Result<Vec<Letter>, StorageError> {
+        Ok(self.inbox.lock().unwrap().iter().filter(|letter| letter.id > after).cloned().collect())
+    }
+
+    fn keep_snapshot(&mut self, folded: &[u8]) -> Result<(), StorageError> {
+        *self.snapshot.lock().unwrap() = Some(folded.to_vec());
+        Ok(())
     }
 }
 
@@ -235,6 +257,9 @@ pub(crate) fn setup(subgoals: Vec<SubgoalSpec>) -> Setup {
         engine: "none".to_owned(),
         clock: Timestamp(0),
         apart: false,
+        person: Person::Approvals,
+        dry: false,
+        proposal_tokens: 0,
     }
 }
 
@@ -320,6 +345,12 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// What the planner was told, of whatever subgoal.
+    pub(crate) fn observations(&self) -> Vec<Observation> {
+        let told = self.events.iter().filter_map(|(_, event)| observe(event));
+        told.map(|(_, observation)| observation).collect()
+    }
+
     pub(crate) fn kinds(&self) -> Vec<&'static str> {
         self.events.iter().map(|(_, event)| event.kind()).collect()
     }
@@ -340,11 +371,20 @@ pub(crate) fn run(guests: &Arc<Scripted>, setup: Setup) -> Ended {
     let events = log.events.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world(guests.clone()), log, setup).unwrap();
-    let (status, state) = runtime.block_on(driver.run()).unwrap();
+    let (finish, state) = runtime.block_on(driver.run(std::future::pending())).unwrap();
     let events = events.lock().unwrap().clone();
-    let folded = State::fold(events.iter().map(|(at, event)| (*at, event)));
-    assert_eq!(format!("{folded:?}"), format!("{state:?}"), "folding the log gives another state");
+    folds_to(&events, &state);
+    let Finish::Ended(status) = finish else { panic!("it did not end: {finish:?}") };
     Ended { status, state, events }
+}
+
+/// Folding the log gives this state, and so does reading its snapshot back.
+pub(crate) fn folds_to(events: &[(Timestamp, Event)], state: &State) {
+    let folded = State::fold(events.iter().map(|(at, event)| (*at, event))).unwrap();
+    let json = |state: &State| String::from_utf8(state.snapshot()).unwrap();
+    assert_eq!(json(&folded), json(state), "folding the log gives another state");
+    let read = State::of_snapshot(&state.snapshot()).expect("a snapshot reads back");
+    assert_eq!(json(&read), json(state), "a snapshot reads back as another state");
 }
 
 /// Blobs that take everything and give nothing back.

@@ -30,7 +30,7 @@ use crate::recorder::Recorder;
 use crate::state::State;
 use crate::text::{excerpt, one_line};
 
-pub(crate) use mount::{Mount, NotMounted, mounts};
+pub(crate) use mount::{Mount, NotMounted, mount_copy, mount_granted, mounts};
 pub use mount::{Protected, check_folder};
 pub(crate) use open::{by_segments, raise_open_files};
 pub(crate) use quota::{Held, Quota};

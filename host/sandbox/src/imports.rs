@@ -12,6 +12,31 @@ use crate::state::State;
 /// Bytes of a line that observers are told; the log keeps more.
 const SHOWN: usize = 8 << 10;
 
+/// Adds what a dry run links: nothing that changes anything outside, and nothing that leaves. Files
+/// can be read, as far as a call is given any; the `http` import, `wasi:http` and sockets are not
+/// there at all.
+pub(crate) fn add_without_effects(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
+    use wasmtime_wasi::p2::bindings::{cli, random};
+    use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
+    wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
+    random::insecure::add_to_linker::<State, WasiRandom>(linker, State::random)?;
+    random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, State::random)?;
+    cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_input::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_output::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stdin::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stdout::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    cli::terminal_stderr::add_to_linker::<State, WasiCli>(linker, State::cli)?;
+    crate::clock::add_to_linker(linker)?;
+    crate::files::add_to_linker(linker)?;
+    types::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    log::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    progress::add_to_linker::<State, HasSelf<State>>(linker, |state| state)?;
+    facts::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+}
+
 /// Adds the four interfaces, WASI 0.2 with `wasi:http`, and what this host has in the stead of
 /// wasmtime-wasi's: the clock, the file gate, and sockets that do not open.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {

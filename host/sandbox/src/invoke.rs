@@ -1,11 +1,10 @@
 //! One invocation: a fresh store and instance, its limits, its clocks, and what it used on
 //! whatever way it ends.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use checkrein_contract::grant::{Clock, Granted};
+use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
@@ -15,14 +14,15 @@ use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
 
 use crate::accept::{Acceptor, Refused};
-use crate::cache::Cache;
 use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
-use crate::files::{Files, NotMounted, mounts};
+use crate::files::{Files, Mount, NotMounted, mounts};
+use crate::folders::give;
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
+use crate::net::replay::Replay;
 use crate::net::wasi_http::Outgoing;
 use crate::net::{Clear, Closed, Gate, Pass};
 use crate::parts::{Execute, Part, Reach};
@@ -46,7 +46,7 @@ pub(crate) async fn run<P: Part>(
 ) -> Ran<P::Answer> {
     debug_assert_ne!(P::REACH, Reach::OwnWork, "an executor's `/work` must be cleared away");
     let _turn = take_turn(&component.turns, &host.places).await;
-    enter(host, component, setting, part, None).await
+    enter(host, component, setting, part, Own::default(), Recorder::default()).await
 }
 
 /// Runs an executor, stores the files that its outcome names, and removes its `/work`.
@@ -61,9 +61,20 @@ pub(crate) async fn execute(
         Ok(work) => work,
         Err(error) => return unstored(error),
     };
+    let recorder = Recorder::default();
+    // The host's work, and not on the call's budget.
+    let given = match give(host, &setting, &recorder).await {
+        Ok(given) => given,
+        Err(NotMounted::Storage(error)) => return unstored(error),
+        Err(NotMounted::Granted(why)) => return faulted(why),
+    };
     let limits = setting.limits.clone();
-    let ran = enter(host, component, setting, part, Some(&work)).await;
+    let ran =
+        enter(host, component, setting, part, Own { work: Some(&work), given: &given.mounts }, recorder)
+            .await;
     drop(turn);
+    // What it wrote into copies of granted folders is nobody's.
+    drop(given);
     collect(host, Arc::clone(component), limits, ran, work).await
 }
 
@@ -91,19 +102,31 @@ pub(crate) struct Turn<'a> {
     _own: Option<SemaphorePermit<'a>>,
 }
 
+/// The folders that are one call's own.
+#[derive(Clone, Copy, Default)]
+struct Own<'c> {
+    /// An executor's `/work`.
+    work: Option<&'c Written>,
+    /// Granted folders.
+    given: &'c [Mount],
+}
+
 async fn enter<P: Part>(
     host: &Host,
     component: &Component,
     setting: Setting,
     part: P,
-    work: Option<&Written>,
+    own: Own<'_>,
+    recorder: Recorder,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let meter = Meter::start(&setting.limits);
-    let state = match state::<P>(host, &setting, &log, work, meter.deadline()) {
+    let meter = match setting.recorded {
+        None => Meter::start(&setting.limits),
+        Some(_) => Meter::unlimited(),
+    };
+    let state = match state::<P>(host, &setting, &log, own, meter.deadline(), recorder) {
         Ok(state) => state,
-        Err(NotMounted::Storage(error)) => return unstored(error),
-        Err(NotMounted::Granted(why)) => return faulted(why),
+        Err(error) => return unstored(error),
     };
     let mut store = match store(host, state, &setting.limits, &meter) {
         Ok(store) => store,
@@ -150,34 +173,37 @@ fn refused<T>(refused: Refused) -> End<T> {
 /// What stands between one call and the network.
 pub(crate) fn gate_for(
     host: &Host,
-    granted: &Granted,
-    limits: &Limits,
+    setting: &Setting,
     deadline: Instant,
     recorder: Recorder,
 ) -> Arc<dyn Gate> {
-    let blobs = Arc::clone(&host.blobs);
-    host.way_out.gate(Pass { granted, limits, deadline, clear: Clear::ByRule, recorder, blobs })
+    let (granted, limits, blobs) = (&setting.granted, &setting.limits, Arc::clone(&host.blobs));
+    let pass = Pass { granted, limits, deadline, clear: Clear::ByRule, recorder: recorder.clone(), blobs };
+    match &setting.recorded {
+        Some(record) => Arc::new(Replay::open(pass, Arc::clone(record))),
+        None if host.is_dry() => Arc::new(Closed(recorder)),
+        None => host.way_out.gate(pass),
+    }
 }
 
 fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Option<&Written>,
+    own: Own<'_>,
     deadline: Instant,
-) -> Result<State, NotMounted> {
-    let cache = host.cache.as_ref().map(Cache::folder);
-    let places: Vec<&Path> = std::iter::once(host.scratch.as_path()).chain(cache).collect();
-    let mounts = mounts(P::REACH, setting, own.map(Written::path), &places, &host.protected)?;
-    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
+    recorder: Recorder,
+) -> Result<State, StorageError> {
+    let mounts = mounts(P::REACH, setting, own.work.map(Written::path), own.given)?;
+    // Executed again, a call sees the time that it would see if it were not granted the machine's.
+    let given = if setting.recorded.is_some() { Clock::Virtual } else { setting.granted.clock };
+    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { given };
     let limits = &setting.limits;
-    let recorder = Recorder::default();
     let (gate, scrubber) = match P::REACH {
         Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
-        Reach::OwnWork | Reach::GivenWork => (
-            gate_for(host, &setting.granted, limits, deadline, recorder.clone()),
-            host.way_out.scrubber(&setting.granted),
-        ),
+        Reach::OwnWork | Reach::GivenWork => {
+            (gate_for(host, setting, deadline, recorder.clone()), host.way_out.scrubber(&setting.granted))
+        }
     };
     let mut table = ResourceTable::new();
     table.set_max_capacity(count(limits, LimitKey::Handles));

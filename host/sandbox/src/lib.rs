@@ -34,6 +34,7 @@ mod convert;
 mod ending;
 mod engine;
 mod files;
+mod folders;
 mod imports;
 mod invoke;
 mod limiter;

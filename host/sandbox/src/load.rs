@@ -342,7 +342,7 @@ impl Loader {
     }
 
     fn link(&mut self, digest: Digest, manifest: Manifest, compiled: &Compiled) -> Option<Component> {
-        let linked = self.sandbox.0.linker.instantiate_pre(compiled);
+        let linked = self.sandbox.0.instantiate_pre(compiled);
         let pre = linked.and_then(|pre| Pre::of(manifest.kind, pre));
         match pre {
             Ok(pre) => Some(Component::new(digest, manifest, pre)),
@@ -488,6 +488,7 @@ pub(crate) fn trial_setting(component: Digest, limits: Limits) -> Setting {
         observer: Arc::new(NoObserver),
         clock: Timestamp(0),
         seed: 0,
+        recorded: None,
     }
 }
 

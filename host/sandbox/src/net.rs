@@ -8,6 +8,7 @@ mod download;
 mod exchange;
 mod headers;
 mod open;
+pub(crate) mod replay;
 mod resolver;
 mod runtime;
 mod scrub;

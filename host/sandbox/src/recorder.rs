@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use checkrein_contract::port::StorageError;
-use checkrein_contract::record::{Exchange, Record, Wall};
+use checkrein_contract::record::{Exchange, FolderSeen, Record, Wall};
 
 use crate::text::at_most;
 
@@ -31,6 +31,14 @@ impl Recorder {
         let mut pages = self.lock();
         if !pages.closed {
             pages.record.deny(wall, what, grant);
+        }
+    }
+
+    /// A granted folder held this when the call began.
+    pub(crate) fn saw(&self, folder: FolderSeen) {
+        let mut pages = self.lock();
+        if !pages.closed {
+            pages.record.folders.push(folder);
         }
     }
 

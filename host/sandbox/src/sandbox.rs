@@ -20,12 +20,13 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use wasmtime::Engine;
-use wasmtime::component::Linker;
+use wasmtime::component::{InstancePre, Linker};
 
 use crate::cache::Cache;
 use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::files::{OPEN_MAX, Protected, raise_open_files};
+use crate::folders::Known;
 use crate::invoke::{execute, faulted, gate_for, run, take_turn};
 use crate::meter::FAR;
 use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
@@ -78,6 +79,9 @@ pub struct Options {
     pub compile_wall: Duration,
     /// What no granted folder may reach, besides the places: configuration, state, secrets.
     pub protected: Vec<Protected>,
+    /// Whether nothing that a guest does may have an effect: executors are not run, and no import
+    /// with an effect is linked. What a component imports of those traps when it is called.
+    pub dry: bool,
 }
 
 impl Options {
@@ -91,6 +95,7 @@ impl Options {
             workers: None,
             compile_wall: compiler::WALL,
             protected: Vec::new(),
+            dry: false,
         }
     }
 }
@@ -122,7 +127,11 @@ pub struct Sandbox(pub(crate) Arc<Host>);
 /// What the clones of a sandbox share.
 pub(crate) struct Host {
     pub(crate) engine: Engine,
-    pub(crate) linker: Linker<State>,
+    linker: Linker<State>,
+    /// Whether nothing that a guest does may have an effect.
+    dry: bool,
+    /// Files of granted folders whose digest is known.
+    pub(crate) known: Arc<Known>,
     /// `None` in a worker process, which keeps nothing.
     pub(crate) cache: Option<Cache>,
     pub(crate) scratch: PathBuf,
@@ -159,9 +168,9 @@ impl Sandbox {
     ///
     /// If wasmtime cannot run on this machine, or a folder cannot be used.
     pub fn new(options: Options, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
-        let Options { places, secrets, resolver, roots, workers, compile_wall, protected } = options;
+        let Options { places, secrets, resolver, roots, workers, compile_wall, protected, dry } = options;
         let (engine, allocation) = crate::engine::build()?;
-        let linker = link(&engine)?;
+        let linker = link(&engine, dry)?;
         std::fs::create_dir_all(&places.scratch)
             .map_err(|error| StorageError::of_io(&places.scratch, &error))?;
         sweep(&places.scratch)?;
@@ -171,7 +180,7 @@ impl Sandbox {
         let judges = match &workers {
             Some(workers) if workers.verify => {
                 let (program, build) = (workers.program.clone(), crate::cache::build(&engine));
-                Some(Pool::new(program, canonical(&places.scratch)?, build))
+                Some(Pool::new(program, canonical(&places.scratch)?, build, dry))
             }
             _ => None,
         };
@@ -182,6 +191,8 @@ impl Sandbox {
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
+            dry,
+            known: Arc::default(),
             cache: Some(cache),
             scratch: places.scratch,
             protected,
@@ -197,12 +208,18 @@ impl Sandbox {
     }
 
     /// The sandbox of a worker process: it keeps nothing, and asks its host for everything.
-    pub(crate) fn for_judging(gate: Arc<dyn Gate>, blobs: Arc<dyn Blobs>) -> Result<Self, SandboxError> {
+    pub(crate) fn for_judging(
+        gate: Arc<dyn Gate>,
+        blobs: Arc<dyn Blobs>,
+        dry: bool,
+    ) -> Result<Self, SandboxError> {
         let engine = crate::engine::build_on_demand()?;
-        let linker = link(&engine)?;
+        let linker = link(&engine, dry)?;
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
+            dry,
+            known: Arc::default(),
             cache: None,
             scratch: PathBuf::new(),
             protected: Vec::new(),
@@ -290,8 +307,7 @@ impl Sandbox {
     ) -> Result<(), String> {
         let told = |error: wasmtime::Error| format!("{error:#}");
         let compiled = crate::cache::load_fresh(&self.0.engine, code).map_err(told)?;
-        let pre =
-            self.0.linker.instantiate_pre(&compiled).and_then(|pre| Pre::of(kind, pre)).map_err(told)?;
+        let pre = self.0.instantiate_pre(&compiled).and_then(|pre| Pre::of(kind, pre)).map_err(told)?;
         self.register(Arc::new(Component::new(digest, bare_manifest(name, kind), pre)));
         Ok(())
     }
@@ -315,7 +331,7 @@ impl Sandbox {
                 let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
                 let now = Instant::now();
                 let deadline = now.checked_add(wall).unwrap_or(now + FAR);
-                gate_for(&own, &setting.granted, &setting.limits, deadline, seen.clone())
+                gate_for(&own, setting, deadline, seen.clone())
             });
             judges.judge(Question { component, setting, submission, gate, scrubber, recorder }).await
         };
@@ -371,6 +387,9 @@ impl Guests for Sandbox {
                 Ok(component) => component,
                 Err(why) => return faulted(why),
             };
+            if self.0.dry {
+                return faulted("a dry run executes nothing");
+            }
             let host = Arc::clone(&self.0);
             let call = async move { execute(&host, &component, setting, Execute(call)).await };
             self.on_guest_threads(call).await.unwrap_or_else(faulted)
@@ -407,6 +426,25 @@ impl Drop for Host {
 }
 
 impl Host {
+    /// Links a component, so that calls instantiate it. In a dry run, what it imports and is not there
+    /// traps when it is called.
+    pub(crate) fn instantiate_pre(
+        &self,
+        compiled: &wasmtime::component::Component,
+    ) -> wasmtime::Result<InstancePre<State>> {
+        if !self.dry {
+            return self.linker.instantiate_pre(compiled);
+        }
+        let mut linker = self.linker.clone();
+        linker.define_unknown_imports_as_traps(compiled)?;
+        linker.instantiate_pre(compiled)
+    }
+
+    /// Whether nothing that a guest does may have an effect.
+    pub(crate) fn is_dry(&self) -> bool {
+        self.dry
+    }
+
     fn runtimes(&self) -> Result<&Runtimes, String> {
         self.runtimes.as_ref().ok_or_else(|| "the sandbox is shutting down".to_owned())
     }
@@ -439,9 +477,10 @@ impl Runtimes {
     }
 }
 
-fn link(engine: &Engine) -> Result<Linker<State>, SandboxError> {
+fn link(engine: &Engine, dry: bool) -> Result<Linker<State>, SandboxError> {
     let mut linker = Linker::new(engine);
-    crate::imports::add_to_linker(&mut linker).map_err(|error| SandboxError::Link(format!("{error:#}")))?;
+    let add = if dry { crate::imports::add_without_effects } else { crate::imports::add_to_linker };
+    add(&mut linker).map_err(|error| SandboxError::Link(format!("{error:#}")))?;
     Ok(linker)
 }
 

@@ -49,7 +49,7 @@ pub(crate) fn force(sandbox: &Sandbox, bytes: &[u8], manifest: &str) -> Setting 
     use crate::component::{Component, Pre};
     let host = &sandbox.0;
     let compiled = wasmtime::component::Component::from_binary(&host.engine, bytes).unwrap();
-    let pre = host.linker.instantiate_pre(&compiled).unwrap();
+    let pre = host.instantiate_pre(&compiled).unwrap();
     let manifest = Manifest::parse("skill.toml", manifest).unwrap();
     let pre = match manifest.kind {
         checkrein_contract::manifest::Kind::Skill => Pre::Skill(SkillPre::new(pre).unwrap()),

@@ -13,6 +13,7 @@ use checkrein_contract::port::{Blobs, StorageError, Tree};
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
+use crate::failpoint;
 use crate::scratch::{Scratch, prefix, sweep};
 use crate::state::make;
 
@@ -97,20 +98,51 @@ impl FileBlobs {
         Ok(())
     }
 
-    fn begin(&self) -> Result<NamedTempFile, StorageError> {
+    /// Stores what the reader gives, if it has the digest that is wanted, and says what it has.
+    pub(crate) fn put_if(
+        &self,
+        reader: &mut dyn Read,
+        wanted: Option<&Digest>,
+    ) -> Result<(Digest, u64), StorageError> {
+        let mut file = self.begin()?;
+        failpoint::reach("blob", "before-write");
+        let (digest, bytes) = copy(reader, &mut file).map_err(|error| error.at(&self.new))?;
+        if wanted.is_none_or(|wanted| *wanted == digest) && !self.is_there(&digest, bytes)? {
+            self.finish(file, &digest)?;
+        }
+        Ok((digest, bytes))
+    }
+
+    /// Writes the bytes with this digest to `to`, checked against it, and says how many they were.
+    pub(crate) fn write_to(&self, digest: &Digest, to: &mut dyn Write) -> Result<u64, StorageError> {
+        let path = self.path(digest);
+        let mut file = File::open(&path).map_err(|error| StorageError::of_io(&path, &error))?;
+        let (found, bytes) = copy(&mut file, to).map_err(|error| match error {
+            CopyError::Read(error) => StorageError::of_io(&path, &error),
+            CopyError::Write(error) => StorageError::of_io(Path::new("the file to export to"), &error),
+        })?;
+        same(&path, digest, &found)?;
+        Ok(bytes)
+    }
+
+    /// A file that is removed when it is dropped.
+    pub(crate) fn begin(&self) -> Result<NamedTempFile, StorageError> {
         let made = tempfile::Builder::new().prefix(&prefix()).tempfile_in(&self.new);
         made.map_err(|error| StorageError::of_io(&self.new, &error))
     }
 
     fn finish(&self, file: NamedTempFile, digest: &Digest) -> Result<(), StorageError> {
         let path = self.path(digest);
+        failpoint::reach("blob", "before-rename");
         // Trees hand out links to this very file: nobody may write it.
         file.as_file()
             .set_permissions(Permissions::from_mode(0o444))
             .and_then(|()| file.as_file().sync_all())
             .map_err(|error| StorageError::of_io(&path, &error))?;
         file.persist(&path).map_err(|error| StorageError::of_io(&path, &error.error))?;
-        self.make_durable(digest)
+        self.make_durable(digest)?;
+        failpoint::reach("blob", "after-rename");
+        Ok(())
     }
 
     /// Puts the blob at `to`, by a link where the file system has them, else by a copy.
@@ -140,18 +172,14 @@ impl Blobs for FileBlobs {
             return Ok(digest);
         }
         let mut file = self.begin()?;
+        failpoint::reach("blob", "before-write");
         file.write_all(bytes).map_err(|error| StorageError::of_io(&self.new, &error))?;
         self.finish(file, &digest)?;
         Ok(digest)
     }
 
     fn put_from(&self, reader: &mut dyn Read) -> Result<(Digest, u64), StorageError> {
-        let mut file = self.begin()?;
-        let (digest, bytes) = copy(reader, &mut file).map_err(|error| error.at(&self.new))?;
-        if !self.is_there(&digest, bytes)? {
-            self.finish(file, &digest)?;
-        }
-        Ok((digest, bytes))
+        self.put_if(reader, None)
     }
 
     fn get(&self, digest: &Digest) -> Result<Vec<u8>, StorageError> {

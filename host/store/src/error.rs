@@ -6,6 +6,8 @@ use checkrein_contract::id::RunId;
 use checkrein_contract::port::StorageError;
 use rusqlite::ErrorCode;
 
+use crate::chain::ChainFault;
+
 /// Why the state folder cannot be used, or something in it not be found.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -64,6 +66,38 @@ pub enum StoreError {
         /// What the log calls it.
         kind: String,
         /// Why not.
+        detail: String,
+    },
+    /// The chain of a run's events does not hold.
+    #[error("the log of run {run} is damaged: {fault}; `checkrein trace verify {run}` says what of it holds")]
+    Broken {
+        /// The run.
+        run: RunId,
+        /// What is wrong.
+        fault: ChainFault,
+    },
+    /// Another process drives the run.
+    #[error("run {run} is driven by {holder}; wait until it ends, or stop it with `checkrein cancel {run}`")]
+    Driven {
+        /// The run.
+        run: RunId,
+        /// Which process.
+        holder: String,
+    },
+    /// The file is not what `checkrein export` writes: another file, altered, or cut off.
+    #[error("this is no export, or not as it was written: {place}: {detail}; no event of it was imported")]
+    NoExport {
+        /// Where in the file.
+        place: String,
+        /// What is wrong there.
+        detail: String,
+    },
+    /// A run with the id of the imported one is here, with other events.
+    #[error("run {run} is here already, and not the same: {detail}; nothing here was changed")]
+    OtherEvents {
+        /// The run.
+        run: RunId,
+        /// How they differ.
         detail: String,
     },
 }

@@ -1,11 +1,14 @@
 //! What the log says of its runs.
 
-use checkrein_contract::event::{Logged, RunStatus};
+use std::collections::HashMap;
+
+use checkrein_contract::event::{Logged, RunStatus, Stop};
 use checkrein_contract::id::{RunId, Timestamp};
 use rusqlite::{OptionalExtension, Row};
 use serde_json::Value;
 
 use crate::error::{StoreError, of_sqlite};
+use crate::lease;
 use crate::rows;
 use crate::state::State;
 
@@ -22,6 +25,12 @@ pub struct RunSummary {
     pub last: Timestamp,
     /// How it ended; `None` while it has not.
     pub status: Option<RunStatus>,
+    /// Why it stopped, if that is the last that happened.
+    pub stopped: Option<Stop>,
+    /// Which process drives it, as far as that can be seen without waiting: see [`State::drives`].
+    pub driven: Option<String>,
+    /// Whether nothing of it leaves.
+    pub dry: bool,
     /// How many events it has.
     pub events: u64,
 }
@@ -33,9 +42,22 @@ impl State {
     ///
     /// If the database cannot be read, or an event of it is not one that this version knows.
     pub fn events(&self, run: &RunId) -> Result<Vec<Logged>, StoreError> {
+        self.scanned(run, rows::START)
+    }
+
+    /// The events of a run past the one at `seq`, in order.
+    ///
+    /// # Errors
+    ///
+    /// As for [`State::events`].
+    pub fn events_after(&self, run: &RunId, seq: u64) -> Result<Vec<Logged>, StoreError> {
+        self.scanned(run, rows::start(seq))
+    }
+
+    fn scanned(&self, run: &RunId, after: i64) -> Result<Vec<Logged>, StoreError> {
         let mut events = Vec::new();
-        rows::scan(&self.connection(), self.database(), run, |raw| {
-            events.push(raw.into_logged(run)?);
+        rows::scan(&self.connection(), self.database(), run, after, |raw| {
+            events.push(raw.logged(run)?);
             Ok(())
         })?;
         Ok(events)
@@ -57,7 +79,13 @@ impl State {
         let connection = self.connection();
         let mut statement = connection.prepare(query).map_err(wrong)?;
         let rows = statement.query_map([], summary).map_err(wrong)?;
-        rows.collect::<Result<_, _>>().map_err(wrong)
+        let mut runs: Vec<RunSummary> = rows.collect::<Result<_, _>>().map_err(wrong)?;
+        let mut holders: HashMap<String, String> =
+            lease::held(&connection, self.database())?.into_iter().collect();
+        for one in &mut runs {
+            one.driven = holders.remove(one.run.as_str());
+        }
+        Ok(runs)
     }
 
     /// The run that `wanted` stands for: its id, a prefix that no other run shares, or `@last`.
@@ -101,12 +129,16 @@ fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
     };
     let (first, last) = (json(2)?, json(4)?);
     let ended = last["event"] == "run-ended";
+    let stopped = last["event"] == "run-stopped";
     Ok(RunSummary {
         run: RunId(row.get(0)?),
         task: first["setup"]["task"]["name"].as_str().map(str::to_owned),
         started: time(3)?,
         last: time(5)?,
         status: ended.then(|| serde_json::from_value(last["status"].clone()).ok()).flatten(),
+        stopped: stopped.then(|| serde_json::from_value(last["because"].clone()).ok()).flatten(),
+        driven: None,
+        dry: first["setup"]["dry"] == true,
         events: u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
     })
 }

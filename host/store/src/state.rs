@@ -14,7 +14,6 @@ use rusqlite::Connection;
 use crate::blobs::FileBlobs;
 use crate::connection;
 use crate::error::StoreError;
-use crate::log::EventLog;
 use crate::scratch::Scratch;
 
 /// How the state is opened.
@@ -22,11 +21,14 @@ use crate::scratch::Scratch;
 pub struct Options {
     /// How long a lock of another process is waited for, before it is an error.
     pub wait: Duration,
+    /// How long the beat of a process that drives a run and cannot be seen, in another container, may
+    /// stand still before the run is taken from it.
+    pub patience: Duration,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Options { wait: Duration::from_secs(5) }
+        Options { wait: Duration::from_secs(5), patience: Duration::from_secs(5) }
     }
 }
 
@@ -57,12 +59,13 @@ impl State {
     /// As for [`State::open`].
     pub fn open_with(dir: &Path, options: Options) -> Result<Self, StoreError> {
         make_private(dir)?;
+        let database = dir.join(DATABASE);
+        // Before anything else: what a newer version wrote is left as it is.
+        let connection = Mutex::new(connection::writable(&database, options.wait)?);
         let scratch = Scratch::new(&dir.join("scratch"))?;
         let blobs = FileBlobs::open(&dir.join("blobs"), scratch)?;
         make_own(&dir.join("runs"))?;
         ignore(dir)?;
-        let database = dir.join(DATABASE);
-        let connection = Mutex::new(connection::writable(&database, options.wait)?);
         Ok(State { dir: dir.to_owned(), database, options, connection, blobs })
     }
 
@@ -113,14 +116,8 @@ impl State {
         self.blobs.clone()
     }
 
-    /// The writer of this run's log, new or not.
-    ///
-    /// # Errors
-    ///
-    /// If the database cannot be opened for writing.
-    pub fn log(&self, run: &RunId) -> Result<EventLog, StoreError> {
-        let connection = connection::writable(&self.database, self.options.wait)?;
-        Ok(EventLog::new(connection, &self.database, run)?)
+    pub(crate) fn options(&self) -> Options {
+        self.options
     }
 
     /// The connection that reads. A panic while it was held leaves nothing half done in it.

@@ -1,3 +1,8 @@
+#[cfg(debug_assertions)]
+mod crash;
+mod driving;
+mod schema;
+
 use std::fs;
 use std::io::Write;
 use std::path::Path;
@@ -16,7 +21,7 @@ use crate::{BlobProblem, ChainFault, HeadCheck, Options, State, StoreError};
 
 fn state() -> (TempDir, State) {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { wait: Duration::from_millis(50) };
+    let options = Options { wait: Duration::from_millis(50), patience: Duration::from_millis(300) };
     let state = State::open_with(&dir.path().join(".checkrein"), options).unwrap();
     (dir, state)
 }
@@ -43,12 +48,15 @@ fn filled(state: &State) -> Digest {
         bytes: 4,
     };
     let ended = Ended::Outcome { outcome, drafts: Vec::new(), artifacts: vec![artifact] };
-    let mut log = state.log(&run()).unwrap();
+    let mut log = state.lease(&run()).unwrap();
     log.append(&run(), Timestamp(1), &[stage("a"), stage("b"), stage("c")]).unwrap();
     log.append(
         &run(),
         Timestamp(2),
-        &[Event::CallEnded { call, ended, log: None, record: Record::default() }, stage("d")],
+        &[
+            Event::CallEnded { call, ended, log: None, record: Record::default(), attested: false },
+            stage("d"),
+        ],
     )
     .unwrap();
     let end = Event::RunEnded { status: RunStatus::Done, reason: "done".to_owned() };
@@ -220,12 +228,12 @@ fn an_intact_blob_is_not_written_again() {
 }
 
 #[test]
-fn two_writers_of_a_run_do_not_mix() {
+fn a_run_has_one_writer() {
     let (_dir, state) = state();
-    let (mut one, mut two) = (state.log(&run()).unwrap(), state.log(&run()).unwrap());
+    let mut one = state.lease(&run()).unwrap();
+    let error = state.lease(&run()).unwrap_err();
+    assert!(matches!(&error, StoreError::Driven { holder, .. } if holder.contains("process")), "{error}");
     one.append(&run(), Timestamp(1), &[stage("a")]).unwrap();
-    let error = two.append(&run(), Timestamp(1), &[stage("b")]).unwrap_err();
-    assert!(error.to_string().contains("another process has written to it"), "{error}");
     assert!(one.append(&RunId::from("r2"), Timestamp(1), &[stage("b")]).is_err());
     assert_eq!(state.events(&run()).unwrap().len(), 1);
 }
@@ -233,7 +241,7 @@ fn two_writers_of_a_run_do_not_mix() {
 #[test]
 fn a_locked_database_is_told() {
     let (dir, state) = state();
-    let mut log = state.log(&run()).unwrap();
+    let mut log = state.lease(&run()).unwrap();
     let other = Connection::open(state.database()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = log.append(&run(), Timestamp(1), &[stage("a")]).unwrap_err();
@@ -246,7 +254,7 @@ fn a_locked_database_is_told() {
 #[test]
 fn a_full_disk_leaves_the_log_intact() {
     let (_dir, state) = state();
-    let mut log = state.log(&run()).unwrap();
+    let mut log = state.lease(&run()).unwrap();
     log.append(&run(), Timestamp(1), &[stage("a")]).unwrap();
     let pages: i64 = log.connection().query_row("PRAGMA page_count", [], |row| row.get(0)).unwrap();
     log.connection().query_row(&format!("PRAGMA max_page_count = {}", pages + 2), [], |_| Ok(())).unwrap();
@@ -277,7 +285,7 @@ fn a_database_of_another_kind_or_version_is_refused() {
     let at = dir.path().join(".checkrein");
     tamper(&state, "PRAGMA user_version = 99");
     for error in [State::open(&at).unwrap_err(), State::open_existing(&at).unwrap_err()] {
-        assert!(matches!(error, StoreError::Newer { found: 99, ours: 1, .. }), "{error}");
+        assert!(matches!(error, StoreError::Newer { found: 99, ours: 2, .. }), "{error}");
     }
     drop(state);
     for left in ["checkrein.db-wal", "checkrein.db-shm"] {
@@ -307,7 +315,7 @@ fn runs_are_found_by_what_people_type() {
     assert!(matches!(state.resolve("@last"), Err(StoreError::NoRuns { .. })));
     for (at, name) in [(1, "ab-1"), (2, "ab-2"), (3, "c"), (4, "cd")] {
         let run = RunId::from(name);
-        state.log(&run).unwrap().append(&run, Timestamp(at), &[stage("a")]).unwrap();
+        state.lease(&run).unwrap().append(&run, Timestamp(at), &[stage("a")]).unwrap();
     }
     assert_eq!(state.resolve("@last").unwrap().as_str(), "cd");
     assert_eq!(state.resolve("ab-1").unwrap().as_str(), "ab-1");
@@ -376,7 +384,7 @@ proptest! {
     #[test]
     fn whatever_is_appended_is_read_back(batches in prop::collection::vec(prop::collection::vec(".*", 0..4), 0..6)) {
         let (_dir, state) = state();
-        let mut log = state.log(&run()).unwrap();
+        let mut log = state.lease(&run()).unwrap();
         let mut logged = Vec::new();
         for (at, batch) in batches.iter().enumerate() {
             let events: Vec<Event> = batch.iter().map(|text| stage(text)).collect();
@@ -390,8 +398,8 @@ proptest! {
     fn numbers_are_read_back_to_the_last_digit(numbers in prop::collection::vec(any::<f64>(), 1..50)) {
         let (_dir, state) = state();
         let action = serde_json::json!(numbers.iter().filter(|number| number.is_finite()).collect::<Vec<_>>());
-        let proposed = Event::ActionProposed { subgoal: "de".into(), action };
-        state.log(&run()).unwrap().append(&run(), Timestamp(1), std::slice::from_ref(&proposed)).unwrap();
+        let proposed = Event::ActionProposed { subgoal: "de".into(), action, tokens: 0 };
+        state.lease(&run()).unwrap().append(&run(), Timestamp(1), std::slice::from_ref(&proposed)).unwrap();
         prop_assert_eq!(&state.events(&run()).unwrap()[0].event, &proposed);
     }
 

@@ -8,51 +8,15 @@ use std::collections::HashMap;
 use std::fmt;
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Event, chain};
+use checkrein_contract::event::Event;
 use checkrein_contract::id::RunId;
 use checkrein_contract::port::StorageError;
-use serde_json::Value;
+use serde::Deserialize;
 
+use crate::chain::{ChainFault, Links, other_kind};
 use crate::error::StoreError;
 use crate::rows::{self, RawEvent};
 use crate::state::State;
-
-/// What is wrong with the chain; only the first fault is named, since all after it rests on it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ChainFault {
-    /// The event is not what was written.
-    Altered {
-        /// Its position.
-        seq: i64,
-        /// What the log calls it.
-        kind: String,
-        /// What shows it.
-        detail: String,
-    },
-    /// Events are missing between two others, or before the first.
-    Lost {
-        /// The position of the first that is missing.
-        first: u64,
-        /// The position of the last that is missing.
-        last: u64,
-    },
-    /// The event was written at another position.
-    Reordered {
-        /// Where it stands.
-        seq: u64,
-        /// What the log calls it.
-        kind: String,
-        /// Where it was written.
-        from: u64,
-    },
-    /// No event has the head digest that was given: events were lost at the end, or all replaced.
-    TailLost {
-        /// The position of the last event that stands in the log; 0 is none.
-        after: u64,
-        /// The head digest that was given.
-        expected: Digest,
-    },
-}
 
 /// What became of a blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -142,7 +106,7 @@ impl State {
     /// If the database cannot be read; what is wrong with its content is in the answer.
     pub fn verify(&self, run: &RunId, expected: Option<Digest>) -> Result<Verification, StoreError> {
         let mut chain = Chain::new(run, expected);
-        rows::scan(&self.connection(), self.database(), run, |raw| {
+        rows::scan(&self.connection(), self.database(), run, rows::START, |raw| {
             chain.follow(raw);
             Ok(())
         })?;
@@ -168,8 +132,8 @@ impl State {
 /// A walk along the chain.
 struct Chain {
     verification: Verification,
-    /// The position of the last event that was found good.
-    seq: u64,
+    /// The events that were found good.
+    links: Links,
     expected: Option<Digest>,
     /// Each blob, with the first event that names it. Blobs of events past a fault are looked at
     /// too: they may be all that is left.
@@ -190,7 +154,8 @@ impl Chain {
             blob_faults: Vec::new(),
             unknown: Vec::new(),
         };
-        Chain { verification, seq: 0, expected, named: HashMap::new(), rows: Vec::new() }
+        let links = Links::new(run, 0, Digest::ZERO);
+        Chain { verification, links, expected, named: HashMap::new(), rows: Vec::new() }
     }
 
     fn follow(&mut self, raw: RawEvent) {
@@ -208,43 +173,21 @@ impl Chain {
     }
 
     fn accept(&mut self, digest: Digest) {
-        self.seq += 1;
+        self.links.accept(digest);
         self.verification.head = digest;
         if self.expected == Some(digest) {
-            self.verification.head_check = HeadCheck::Passed { seq: self.seq };
+            self.verification.head_check = HeadCheck::Passed { seq: self.links.seq() };
         }
     }
 
     /// The digest of the event, if it is the next of the chain and what was written.
     fn link(&self, raw: &RawEvent) -> Result<Digest, ChainFault> {
-        let next = self.seq + 1;
-        let kind = raw.kind.clone().unwrap_or_default();
-        let altered = |detail: &str| ChainFault::Altered {
-            seq: raw.seq,
-            kind: kind.clone(),
-            detail: detail.to_owned(),
-        };
-        let seq = u64::try_from(raw.seq).ok().filter(|seq| *seq >= next);
-        let seq = seq.ok_or_else(|| altered("the log has no such position"))?;
-        if seq > next {
-            return Err(ChainFault::Lost { first: next, last: seq - 1 });
+        let digest = self.links.check(raw)?;
+        let named = raw.payload.as_deref().and_then(tag);
+        match named.filter(|named| Some(named) != raw.kind.as_ref()) {
+            Some(named) => Err(other_kind(raw, &named)),
+            None => Ok(digest),
         }
-        let at = raw.at.ok_or_else(|| altered("its time is none"))?;
-        let prev = raw.prev.ok_or_else(|| altered("the digest before it is none"))?;
-        let stored = raw.digest.ok_or_else(|| altered("its digest is none"))?;
-        let payload = raw.payload.as_deref().ok_or_else(|| altered("its payload is no text"))?;
-        let computed = chain(&self.verification.run, seq, at, &prev, payload);
-        if computed != stored {
-            return Err(altered("time, digest before it or payload do not give its digest"));
-        }
-        if prev != self.verification.head {
-            // Its digest covers its position, so it was made for this one, but after another event.
-            return Err(altered("it was made after another event than the one that stands before it"));
-        }
-        if let Some(named) = tag(payload).filter(|named| *named != kind) {
-            return Err(altered(&format!("its kind is that of another event: its payload says `{named}`")));
-        }
-        Ok(stored)
     }
 
     /// Notes the blobs that the event names, or that it cannot be read.
@@ -274,7 +217,7 @@ impl Chain {
         match &self.verification.fault {
             None if self.verification.head_check == HeadCheck::NotFound => {
                 let expected = self.expected.unwrap_or(Digest::ZERO);
-                self.verification.fault = Some(ChainFault::TailLost { after: self.seq, expected });
+                self.verification.fault = Some(ChainFault::TailLost { after: self.links.seq(), expected });
             }
             Some(ChainFault::Altered { .. }) => {
                 if let Some(moved) = self.moved() {
@@ -296,7 +239,7 @@ impl Chain {
         let last = self.rows.iter().filter_map(|row| u64::try_from(row.seq).ok()).max()?;
         let from = (1..=last.min(seq + MOVES))
             .filter(|from| *from != seq)
-            .find(|from| chain(&self.verification.run, *from, at, &prev, payload) == digest)?;
+            .find(|from| self.links.digest(*from, at, &prev, payload) == digest)?;
         Some(ChainFault::Reordered { seq, kind: row.kind.clone().unwrap_or_default(), from })
     }
 }
@@ -304,28 +247,14 @@ impl Chain {
 /// How far behind its place an event is looked for: each place costs a digest of its payload.
 const MOVES: u64 = 100_000;
 
-/// The kind that a payload states; `None` if it is no event of any version.
+/// The kind that a payload states; `None` if it is no event of any version. The rest is passed over,
+/// not built.
 fn tag(payload: &str) -> Option<String> {
-    let value: Value = serde_json::from_str(payload).ok()?;
-    value["event"].as_str().map(str::to_owned)
-}
-
-impl fmt::Display for ChainFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ChainFault::Altered { seq, kind, detail } => {
-                write!(f, "event {seq} (`{kind}`) was altered: {detail}")
-            }
-            ChainFault::Lost { first, last } if first == last => write!(f, "event {first} was lost"),
-            ChainFault::Lost { first, last } => write!(f, "events {first} to {last} were lost"),
-            ChainFault::Reordered { seq, kind, from } => {
-                write!(f, "event {seq} (`{kind}`) was reordered: it was written as event {from}")
-            }
-            ChainFault::TailLost { after, expected } => {
-                write!(f, "events after {after} were lost: none that is there has the head {expected}")
-            }
-        }
+    #[derive(Deserialize)]
+    struct Tagged {
+        event: String,
     }
+    serde_json::from_str::<Tagged>(payload).ok().map(|tagged| tagged.event)
 }
 
 impl fmt::Display for BlobFault {

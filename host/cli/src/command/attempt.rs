@@ -91,7 +91,7 @@ pub(super) async fn attempt(global: &Global, args: &TryArgs) -> Result<u8, CliEr
     let loaded = sandbox.load(args.file.as_path()).await.map_err(|faults| CliError::Load(Faults(faults)))?;
     let gets = gets(&operator, &loaded);
     let trial = Trial { sandbox, blobs: Arc::new(state.blobs()), loaded: &loaded, gets: &gets, asked };
-    let attempt = trial.run(SystemClock.now()).await?;
+    let attempt = trial.run(SystemClock::new().now()).await?;
     let told = Told { loaded: Some(&loaded), gets: Some(&gets), attempt: Some(&attempt), ..told };
     tell::tell(global, &told);
     Ok(if attempt.went_wrong() { exit::DIFFERENCE } else { exit::DONE })
@@ -230,6 +230,7 @@ impl Trial<'_> {
             observer: Arc::new(NoObserver),
             clock: now,
             seed: 0,
+            recorded: None,
         }
     }
 

@@ -1,12 +1,15 @@
 //! `call`: a run of one subgoal.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use checkrein_contract::event::Person;
 use checkrein_contract::id::is_relative_path;
 use checkrein_contract::interface::Level;
 use checkrein_contract::task::{ATTEMPTS, Budget, Mode, ReportSpec, Stage, SubgoalSpec, Task};
 use serde_json::{Map, Value, json};
 
+use super::ending::finish;
 use super::run;
 use crate::args::Global;
 use crate::components::Components;
@@ -42,8 +45,12 @@ pub(super) async fn call(
         let message = format!("no skill `{skill}` is loaded; there are: {}", known.join(", "));
         return Err(CliError::usage(message, hint.unwrap_or_default()));
     }
-    let file = TaskFile { task: task(skill, args), inputs };
-    let run = run::start(&state, sandbox, file, components, "triggers", standing.operator.process).await?;
+    let file = TaskFile { task: task(skill, args), inputs, dry: BTreeMap::new() };
+    // Whoever calls sees at once that it does not get on; what cannot be taken back waits.
+    let person = standing.config.person.min(Person::Approvals);
+    let apart = standing.operator.process;
+    let how = run::How { planner: "triggers".to_owned(), person, apart, dry: false };
+    let run = run::start(&state, sandbox, file, components, how).await?;
     let view = run::view_of(&state, &run)?;
     if !global.json {
         for fact in view.current_facts() {
@@ -53,7 +60,7 @@ pub(super) async fn call(
             output::json(&report_json::artifact_json(artifact));
         }
     }
-    run::finish(global, &state, &run)
+    finish(global, &state, &run)
 }
 
 pub(super) fn read_input(input: &str) -> Result<(String, PathBuf), CliError> {

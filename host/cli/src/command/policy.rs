@@ -449,6 +449,7 @@ mod tests {
                 args: Default::default(),
                 attempt: 1,
                 seed: 0,
+                ask: None,
             },
             Event::VerdictGiven {
                 call: call.clone(),

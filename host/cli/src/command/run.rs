@@ -1,32 +1,33 @@
 //! `run` and `demo`.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use checkrein_contract::digest::{DEPTH_MAX, depth};
-use checkrein_contract::event::{RunStatus, Setup};
-use checkrein_contract::id::RunId;
-use checkrein_contract::port::{Blobs, StorageError};
+use checkrein_contract::event::{Person, Setup};
+use checkrein_contract::id::{RunId, SubgoalId};
+use checkrein_contract::port::{Blobs, Guests, StorageError};
 use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
-use checkrein_contract::units;
 use checkrein_harness::Driver;
 use checkrein_harness::driver::{Clock, World};
-use checkrein_sandbox::Secrets;
-use checkrein_store::{EventLog, State};
-use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
+use checkrein_sandbox::{Sandbox, Secrets};
+use checkrein_store::{EventLog, FileBlobs, State};
+use serde_json::json;
 
+use super::ending::{drive, finish};
 use crate::args::{Global, RunArgs};
 use crate::components::Components;
 use crate::config;
-use crate::error::{CliError, both, exit, fault};
+use crate::dry;
+use crate::error::{CliError, both, fault};
 use crate::output;
 use crate::progress::Progress;
 use crate::report::{self, RunView};
 use crate::standing::{self, Standing};
-use crate::task_file::TaskFile;
+use crate::task_file::{DryAnswer, TaskFile};
 use crate::world::{self, SystemClock};
 
 /// `run` of the pasilla task, with its skills built if their sources are here.
@@ -52,14 +53,14 @@ pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError
 }
 
 /// The path as it looks from the current folder, where that is shorter.
-fn short(path: &Path) -> PathBuf {
+pub(super) fn short(path: &Path) -> PathBuf {
     let full = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let here = config::current_folder().ok().and_then(|here| here.canonicalize().ok());
     here.and_then(|here| full.strip_prefix(here).ok().map(Path::to_owned)).unwrap_or(full)
 }
 
 pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<u8, CliError> {
-    let (standing, task) = both(Standing::find(global), TaskFile::read(file, &args.set))?;
+    let (standing, task) = both(Standing::of(global, args.dry_run), TaskFile::read(file, &args.set))?;
     if standing.config.file.is_none() {
         let beside = file.parent().unwrap_or(Path::new(".")).join(config::FILE);
         let hint = if beside.is_file() {
@@ -76,8 +77,23 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
     let sandbox = world::sandbox_of(&state, &standing).await?;
     let components = Components::load(&sandbox, &standing, task.task.mode).await?;
     check_skills(file, &task, &components)?;
-    let run = start(&state, sandbox, task, components, &args.planner, standing.operator.process).await?;
+    let person = if args.no_person { Person::Never } else { standing.config.person };
+    let how =
+        How { planner: args.planner.clone(), person, apart: standing.operator.process, dry: args.dry_run };
+    let run = start(&state, sandbox, task, components, how).await?;
     finish(global, &state, &run)
+}
+
+/// How a run is made.
+pub(super) struct How {
+    /// Who proposes.
+    pub(super) planner: String,
+    /// What may wait for a person.
+    pub(super) person: Person,
+    /// Whether verifications run in a process of their own.
+    pub(super) apart: bool,
+    /// Whether nothing leaves.
+    pub(super) dry: bool,
 }
 
 /// The skills that the task names are loaded.
@@ -97,25 +113,25 @@ fn check_skills(file: &Path, task: &TaskFile, components: &Components) -> Result
     if faults.is_empty() { Ok(()) } else { Err(CliError::Input(Faults(faults))) }
 }
 
-/// Copies the inputs to blobs, and drives a run to its end.
+/// Copies inputs and components to blobs, and drives a run to its end, or to where it stops.
 pub(super) async fn start(
     state: &State,
-    sandbox: checkrein_sandbox::Sandbox,
+    sandbox: Sandbox,
     file: TaskFile,
     components: Components,
-    planner: &str,
-    apart: bool,
+    how: How,
 ) -> Result<RunId, CliError> {
     check_depth(&file, &components)?;
     let blobs = state.blobs();
-    let mut task = file.task;
-    for (name, path) in &file.inputs {
+    keep_components(&blobs, &components)?;
+    let TaskFile { mut task, inputs, dry: answers } = file;
+    for (name, path) in &inputs {
         let mut reader = std::fs::File::open(path).map_err(|error| CliError::unreadable(path, &error))?;
         let (digest, bytes) = blobs.put_from(&mut reader)?;
         let file = path.file_name().map(|file| file.to_string_lossy().into_owned()).unwrap_or_default();
         task.inputs.push(InputFile { name: name.clone(), file, digest, bytes });
     }
-    let clock = SystemClock;
+    let clock = SystemClock::new();
     let (run, log) = new_run(state, &clock)?;
     let setup = Setup {
         run: run.clone(),
@@ -123,40 +139,61 @@ pub(super) async fn start(
         skills: components.skills,
         verifiers: components.verifiers,
         bindings: components.bindings,
-        planner: planner.to_owned(),
-        engine: format!("wasmtime {}", checkrein_sandbox::WASMTIME),
+        planner: how.planner,
+        engine: engine(),
         clock: clock.now(),
-        apart,
+        apart: how.apart,
+        person: how.person,
+        dry: how.dry,
+        proposal_tokens: 0,
     };
     output::message(&format!("run {run}: {}", output::one_line(&setup.task.goal, 120)));
-    let world = World {
-        guests: Arc::new(sandbox),
-        blobs: Arc::new(blobs),
-        clock: Arc::new(clock),
-        watcher: Arc::new(Progress::new()),
-    };
-    // Before the first event: from then on an interruption leaves a run that can be looked at.
-    let interrupted = interruption()?;
-    let driver = Driver::start(world, log, setup)?;
-    tokio::select! {
-        ended = driver.run() => { ended?; }
-        () = interrupted => {
-            output::message(&format!("interrupted; what was done is in the log: checkrein show {run}"));
-        }
+    if how.dry {
+        // Whoever resumes it answers the same.
+        let answers = serde_json::to_vec(&answers).map_err(|error| CliError::Ours(error.to_string()))?;
+        write_below(&state.run_dir(&run)?, DRY, &answers)?;
     }
+    let guests = guests(state, sandbox, &setup, answers)?;
+    let world =
+        World { guests, blobs: Arc::new(blobs), clock: Arc::new(clock), watcher: Arc::new(Progress::new()) };
+    // Before the first event: from then on an interruption leaves a run that can be looked at.
+    let stop = world::interruption()?;
+    drive(Driver::start(world, log, setup)?, stop).await?;
     Ok(run)
 }
 
-/// Ready when a person, or the system, asks the process to stop. It listens from now on.
-fn interruption() -> Result<impl Future<Output = ()>, CliError> {
-    let listen = |kind| signal(kind).map_err(|error| CliError::Ours(format!("no signals: {error}")));
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+/// The file, beside the reports of a dry run, with what the task says its executors answer.
+pub(super) const DRY: &str = "dry.json";
+
+/// The engine and its version: fuel depends on it.
+pub(super) fn engine() -> String {
+    format!("wasmtime {}", checkrein_sandbox::WASMTIME)
+}
+
+/// What runs components: the sandbox, or, in a dry run, what answers in the place of executors.
+pub(super) fn guests(
+    state: &State,
+    sandbox: Sandbox,
+    setup: &Setup,
+    answers: BTreeMap<SubgoalId, Vec<DryAnswer>>,
+) -> Result<Arc<dyn Guests>, CliError> {
+    if setup.dry { dry::guests(state, sandbox, setup, answers) } else { Ok(Arc::new(sandbox)) }
+}
+
+/// A run that is resumed, replayed or exported has its components with it, whatever becomes of their
+/// files.
+fn keep_components(blobs: &FileBlobs, components: &Components) -> Result<(), CliError> {
+    for (path, loaded) in &components.files {
+        let mut file = std::fs::File::open(path).map_err(|error| CliError::unreadable(path, &error))?;
+        let (digest, _) = blobs.put_from(&mut file)?;
+        if digest != loaded.digest {
+            let found = format!("{digest}: it was changed while it was loaded");
+            let expected = format!("the component {}", loaded.digest);
+            let fault = fault(&path.display().to_string(), "file", &expected, &found, "run it again");
+            return Err(CliError::Load(Faults(vec![fault])));
         }
-    })
+    }
+    Ok(())
 }
 
 /// What goes into the log can be read back.
@@ -182,7 +219,7 @@ fn check_depth(file: &TaskFile, components: &Components) -> Result<(), CliError>
 fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliError> {
     loop {
         let run = world::new_run_id(clock.now());
-        let log = state.log(&run)?;
+        let log = state.lease(&run)?;
         if log.is_empty() {
             return Ok((run, log));
         }
@@ -193,22 +230,6 @@ fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliE
 pub(super) fn view_of(state: &State, run: &RunId) -> Result<RunView, CliError> {
     RunView::fold(&state.events(run)?, &state.blobs())
         .map_err(|error| CliError::Storage(format!("{error:#}")))
-}
-
-/// Writes the reports, and says how it ended.
-pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
-    let view = view_of(state, run)?;
-    let html = write_reports(state, &view)?;
-    if global.json {
-        output::json(&run_json(&view));
-    } else {
-        output::line(&summary(global, &view, &html));
-    }
-    Ok(match view.status {
-        Some(RunStatus::Done) => exit::DONE,
-        Some(RunStatus::NotReached | RunStatus::NeedsPerson) => exit::NOT_REACHED,
-        None => exit::INTERRUPTED,
-    })
 }
 
 /// Writes `report.md` and `report.html`, and gives the path of the latter.
@@ -223,7 +244,7 @@ pub(super) fn write_reports(state: &State, view: &RunView) -> Result<PathBuf, Cl
 
 /// Writes a file below a folder, aside and renamed. A state folder may come from a stranger: a
 /// link in it is not followed, wherever it leads.
-fn write_below(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, CliError> {
+pub(super) fn write_below(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, CliError> {
     let storage = |path: &Path, error: std::io::Error| CliError::from(StorageError::of_io(path, &error));
     let file = dir.join(name);
     let parent = file.parent().unwrap_or(dir).to_owned();
@@ -246,40 +267,4 @@ fn write_below(dir: &Path, name: &str, bytes: &[u8]) -> Result<PathBuf, CliError
     aside.write_all(bytes).map_err(|error| storage(&file, error))?;
     aside.persist(&file).map_err(|error| storage(&file, error.error))?;
     Ok(file)
-}
-
-/// `run --json`.
-fn run_json(view: &RunView) -> Value {
-    json!({
-        "schema": "checkrein/run@1",
-        "run": view.run,
-        "status": view.status.map(RunStatus::as_str),
-        "reason": view.reason,
-        "head": view.head,
-        "stages": report::json::stages_json(view),
-        "findings": report::json::findings_json(view),
-    })
-}
-
-fn summary(global: &Global, view: &RunView, html: &Path) -> String {
-    let status = view.status.map_or("interrupted", RunStatus::as_str);
-    let took = units::show_millis(view.last.0.saturating_sub(view.started.0));
-    let mut lines =
-        vec![format!("run {} {status} in {took}: {}", view.run, output::one_line(&view.reason, 300))];
-    let all = view.current_facts().count();
-    let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
-    let below = if counted < all {
-        format!(" ({} below `{}`, not counted)", all - counted, view.task.level.as_str())
-    } else {
-        String::new()
-    };
-    lines.push(format!("facts   {}{below}", units::show_count(counted as u64)));
-    lines.push(format!("head    {}", view.head.hex()));
-    lines.push(format!("report  {}", short(html).display()));
-    // Where the state is not where the next command looks for it, it must be told.
-    let here = config::state_folder(&Global::default()).ok();
-    let elsewhere = config::state_folder(global).ok().filter(|state| Some(state) != here.as_ref());
-    let state = elsewhere.map_or_else(String::new, |state| format!(" --state {}", short(&state).display()));
-    lines.push(format!("next    checkrein show {}{state}", view.run));
-    lines.join("\n")
 }

@@ -8,6 +8,8 @@ use checkrein_contract::units::{show_bytes, show_count};
 use pulldown_cmark::{Event, Parser};
 use serde_json::Value;
 
+use super::asks;
+use super::course;
 use super::escape;
 use super::notes::Notes;
 use super::number::{self, Format};
@@ -31,7 +33,8 @@ pub(super) enum Target {
 /// it, with hidden characters shown. Figures are links to the files that [`figures`] names.
 pub fn markdown(view: &RunView) -> String {
     let title = escape::markdown(&view.task.report.title);
-    let mut out = format!("# {title}\n\n{}\n\n", sections::standing(view));
+    let mut out = if view.dry { format!("> **{}**\n\n", course::DRY) } else { String::new() };
+    out.push_str(&format!("# {title}\n\n{}\n\n", sections::standing(view)));
     out.push_str(&body(view, Target::Markdown));
     out
 }
@@ -52,14 +55,18 @@ fn figure_path(artifact: &ArtifactView) -> String {
 /// The report without its title.
 pub(super) fn body(view: &RunView, target: Target) -> String {
     let mut composer = Composer { view, target, notes: Notes::new(view), unresolved: Vec::new() };
-    let mut out = match &view.task.report.text {
+    let mut out = asks::waiting(view);
+    out.push_str(&match &view.task.report.text {
         Some(text) => composer.fill(&without_html(text)),
         None => composer.everything(),
-    };
+    });
     out.push_str("\n\n");
     out.push_str(&sections::not_reached(view, &composer.unresolved));
     out.push_str(&sections::failed_attempts(view));
     out.push_str(&sections::refusals(view));
+    out.push_str(&course::questions(view));
+    out.push_str(&course::unsure_calls(view));
+    out.push_str(&course::amendments(view));
     out.push_str(&sections::how_to_check(view));
     out.push_str("## Evidence\n\n");
     out.push_str(

@@ -108,6 +108,33 @@ pub fn address(path: &str) -> String {
     out
 }
 
+/// A word of a command, quoted where a shell would not take it for one word.
+pub fn shell(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", visible(word).replace('\'', "'\\''"))
+}
+
+/// A JSON value as a word of a command. What a reader would not see, or a report would take for a
+/// mark of its own, stands in it as JSON escapes, so that it is the same value still.
+pub fn json_word(value: &Value) -> String {
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        if is_hidden(c) || matches!(c, '⟦' | '⟧') {
+            let mut units = [0; 2];
+            for unit in c.encode_utf16(&mut units) {
+                // Writing to a text does not fail.
+                let _ = write!(text, "\\u{unit:04x}");
+            }
+        } else {
+            text.push(c);
+        }
+    }
+    shell(&text)
+}
+
 /// A JSON value on one line, cut after `max` characters; the cut is marked.
 pub fn json(value: &Value, max: usize) -> String {
     let text = match value {
@@ -155,6 +182,20 @@ mod tests {
     fn html_is_text() {
         assert_eq!(html("<script>\"'&]]>"), "&lt;script&gt;&quot;&#39;&amp;]]&gt;");
         assert_eq!(address("a b/\"c\".svg"), "a%20b/%22c%22.svg");
+    }
+
+    #[test]
+    fn a_word_of_a_command_is_one_word() {
+        assert_eq!(shell("20261130-4f2a"), "20261130-4f2a");
+        assert_eq!(shell("a b'; rm -rf ~"), r"'a b'\''; rm -rf ~'");
+        assert_eq!(shell("$(x)"), "'$(x)'");
+        assert_eq!(shell(""), "''");
+        let value = serde_json::json!({ "k": "it's\u{202e} ⟦\n" });
+        let word = json_word(&value);
+        assert_eq!(word, r#"'{"k":"it'\''s\u202e \u27e6\n"}'"#);
+        // A shell takes the quotes away, and the rest is the value.
+        let taken = word.trim_matches('\'').replace(r"'\''", "'");
+        assert_eq!(serde_json::from_str::<Value>(&taken).unwrap(), value);
     }
 
     #[test]

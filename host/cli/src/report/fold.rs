@@ -1,21 +1,22 @@
 //! From the events of a run to its [`RunView`].
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use anyhow::{Context as _, Result, bail};
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Ended, Event, FactEntry, Judgement, Logged, Setup, StoredArtifact};
-use checkrein_contract::id::{CallId, SubgoalId, Timestamp, is_relative_path, is_segment};
-use checkrein_contract::interface::Outcome;
+use checkrein_contract::event::{Event, Logged, Setup};
+use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
 use checkrein_contract::port::Blobs;
 use checkrein_contract::record::Record;
-use checkrein_contract::task::Stage;
+use checkrein_contract::task::{Stage, Task};
 
-use super::figure;
 use super::view::{
-    AdviceView, ArtifactView, CallView, CheckNote, ContradictionView, FactView, RefusalView, RunView,
-    StageView, SubgoalView, TriggerView, VerdictView, VerifiedBy,
+    AdviceView, CallView, ContradictionView, History, RefusalView, RunView, StageView, SubgoalView,
+    TriggerView, VerdictView,
 };
+
+mod accept;
+mod course;
 
 impl RunView {
     /// Folds the events of one run. Each outcome with facts, and each figure, is read once.
@@ -30,8 +31,9 @@ impl RunView {
         let Event::RunStarted { setup } = &first.event else {
             bail!("the run starts with `{}` and not with `run-started`", first.event.kind());
         };
+        let view = started(setup, first)?;
         let mut fold =
-            Fold { view: started(setup, first)?, subgoals: HashMap::new(), calls: HashMap::new(), blobs };
+            Fold { view, subgoals: HashMap::new(), calls: HashMap::new(), amended_by: None, blobs };
         for (stage_at, stage) in fold.view.stages.iter().enumerate() {
             for (at, subgoal) in stage.subgoals.iter().enumerate() {
                 fold.subgoals.insert(subgoal.id.clone(), (stage_at, at));
@@ -49,19 +51,26 @@ impl RunView {
 }
 
 fn started(setup: &Setup, first: &Logged) -> Result<RunView> {
-    let task = serde_json::to_value(&setup.task).context("the task")?;
+    let digest = digest_of(&setup.task)?;
     Ok(RunView {
         run: setup.run.clone(),
         task: setup.task.clone(),
-        task_digest: Digest::of_json(&task),
+        task_digest: digest,
+        first_task: digest,
         planner: setup.planner.clone(),
         engine: setup.engine.clone(),
+        engines: vec![setup.engine.clone()],
         apart: setup.apart,
+        dry: setup.dry,
+        person: setup.person,
         components: setup.skills.iter().chain(&setup.verifiers).cloned().collect(),
+        replaced: Vec::new(),
         started: first.at,
         last: first.at,
         status: None,
         reason: String::new(),
+        stopped: None,
+        driver: None,
         head: first.digest,
         events: 1,
         stages: setup.task.stages.iter().map(stage_view).collect(),
@@ -69,24 +78,23 @@ fn started(setup: &Setup, first: &Logged) -> Result<RunView> {
         by_subject: Default::default(),
         artifacts: Vec::new(),
         contradictions: Vec::new(),
+        asks: Vec::new(),
+        amendments: Vec::new(),
+        resumes: Vec::new(),
+        refused: Vec::new(),
+        tokens: 0,
+        export: None,
+        history: History::default(),
     })
 }
 
+/// The digest of the task's JSON, as a log has it.
+fn digest_of(task: &Task) -> Result<Digest> {
+    Ok(Digest::of_json(&serde_json::to_value(task).context("the task")?))
+}
+
 fn stage_view(stage: &Stage) -> StageView {
-    let subgoals = stage.subgoals.iter().map(|subgoal| SubgoalView {
-        id: subgoal.id.clone(),
-        goal: subgoal.goal.clone(),
-        opened: None,
-        closed: None,
-        closing: None,
-        args: Default::default(),
-        scope: Vec::new(),
-        triggers: Vec::new(),
-        calls: Vec::new(),
-        refusals: Vec::new(),
-        criteria: Vec::new(),
-        asks: Vec::new(),
-    });
+    let subgoals = stage.subgoals.iter().map(|spec| SubgoalView::new(spec.id.clone(), spec.goal.clone()));
     StageView {
         id: stage.id.clone(),
         title: stage.title.clone().unwrap_or_else(|| stage.id.to_string()),
@@ -100,19 +108,32 @@ struct Fold<'b> {
     view: RunView,
     /// Stage and place in it.
     subgoals: HashMap<SubgoalId, (usize, usize)>,
-    /// Subgoal and place in it.
-    calls: HashMap<CallId, (SubgoalId, usize)>,
+    calls: HashMap<CallId, Place>,
+    /// Who put the letter in the inbox that the next amendment follows from.
+    amended_by: Option<String>,
     blobs: &'b dyn Blobs,
+}
+
+/// Where a call is in the view.
+#[derive(Clone)]
+enum Place {
+    /// In this subgoal, at this place.
+    Now(SubgoalId, usize),
+    /// Among those that an amendment abandoned.
+    Before(usize),
 }
 
 impl Fold<'_> {
     fn apply(&mut self, logged: &Logged) -> Result<()> {
         match &logged.event {
             Event::RunStarted { .. } => bail!("a run starts once"),
-            Event::RunEnded { status, reason } => {
-                self.view.status = Some(*status);
-                self.view.reason.clone_from(reason);
-            }
+            Event::RunEnded { .. }
+            | Event::RunStopped { .. }
+            | Event::RunResumed { .. }
+            | Event::AskOpened { .. }
+            | Event::AskAnswered { .. }
+            | Event::LetterTaken { .. }
+            | Event::TaskAmended { .. } => self.apply_to_course(logged)?,
             Event::StageEntered { stage } => {
                 self.stage(stage.as_str())?.entered = true;
             }
@@ -122,9 +143,9 @@ impl Fold<'_> {
             | Event::SkillsAssessed { .. }
             | Event::ActionRefused { .. }
             | Event::CriteriaEvaluated { .. }
-            | Event::AskOpened { .. }
             | Event::CallIntended { .. } => self.apply_to_subgoal(logged)?,
-            Event::CallEnded { .. }
+            Event::CallUnknown { .. }
+            | Event::CallEnded { .. }
             | Event::BudgetSettled { .. }
             | Event::VerdictGiven { .. }
             | Event::OutcomeRejected { .. }
@@ -134,8 +155,10 @@ impl Fold<'_> {
                 let (call, subject, current) = (call.clone(), subject.clone(), current.clone());
                 self.view.contradictions.push(ContradictionView { call, subject, current, other: *other });
             }
+            Event::ActionProposed { tokens, .. } => self.view.tokens += tokens,
             Event::RestorePointSet { .. }
-            | Event::ActionProposed { .. }
+            | Event::LeaseTaken { .. }
+            | Event::TokensReserved { .. }
             | Event::BudgetReserved { .. }
             | Event::TimerSet { .. }
             | Event::TimerReached { .. } => {}
@@ -156,6 +179,7 @@ impl Fold<'_> {
                 let view = self.subgoal(subgoal)?;
                 view.closed = Some(at);
                 view.closing = Some(closing.clone());
+                self.drop_asks(subgoal);
             }
             Event::SkillsAssessed { subgoal, assessed } => {
                 let seen = assessed.iter().filter(|one| !one.record.is_empty());
@@ -170,13 +194,12 @@ impl Fold<'_> {
             Event::CriteriaEvaluated { subgoal, criteria } => {
                 self.subgoal(subgoal)?.criteria.clone_from(criteria)
             }
-            Event::AskOpened { subgoal, question } => self.subgoal(subgoal)?.asks.push(question.clone()),
             Event::CallIntended { call, subgoal, .. } => {
                 let view = intended(&logged.event, at)?;
                 let calls = &mut self.subgoal(subgoal)?.calls;
                 let place = calls.len();
                 calls.push(view);
-                self.calls.insert(call.clone(), (subgoal.clone(), place));
+                self.calls.insert(call.clone(), Place::Now(subgoal.clone(), place));
             }
             other => bail!("`{}` is of no subgoal", other.kind()),
         }
@@ -185,11 +208,13 @@ impl Fold<'_> {
 
     fn apply_to_call(&mut self, event: &Event) -> Result<()> {
         match event {
-            Event::CallEnded { call, ended, log, record } => {
+            Event::CallUnknown { call } => self.call(call)?.unknown = true,
+            Event::CallEnded { call, ended, log, record, attested } => {
                 let view = self.call(call)?;
                 view.record.clone_from(record);
                 view.ended = Some(ended.clone());
                 view.log = *log;
+                view.attested = *attested;
             }
             Event::BudgetSettled { call, used } => self.call(call)?.used = Some(*used),
             Event::VerdictGiven { call, judge, judgement, used, record } => {
@@ -211,46 +236,6 @@ impl Fold<'_> {
         Ok(())
     }
 
-    fn accept(&mut self, id: &CallId, facts: &[FactEntry], artifacts: &[StoredArtifact]) -> Result<()> {
-        let call = self.call(id)?;
-        call.accepted = Some(true);
-        let (subgoal, skill, component) = (call.subgoal.clone(), call.skill.clone(), call.component);
-        let checked = Checked::of(call);
-        let outcome = outcome_of(call).filter(|_| !facts.is_empty());
-        let outcome = outcome.map(|digest| self.outcome(&digest)).transpose()?;
-        for entry in facts {
-            let draft = outcome.as_ref().and_then(|outcome| outcome.facts.get(entry.index as usize));
-            let draft = draft.with_context(|| format!("fact {} is not in the outcome of {id}", entry.id))?;
-            let place = self.view.facts.len();
-            self.view.by_subject.entry(entry.subject.clone()).or_default().push(place);
-            self.view.facts.push(FactView {
-                entry: entry.clone(),
-                content: draft.content.clone(),
-                skill: skill.clone(),
-                component,
-                call: id.clone(),
-                subgoal: subgoal.clone(),
-                verified_by: checked.fact(&entry.subject),
-            });
-        }
-        for file in artifacts {
-            check_place(&subgoal, file)?;
-            self.view.artifacts.push(ArtifactView {
-                file: file.clone(),
-                subgoal: subgoal.clone(),
-                call: id.clone(),
-                verified_by: checked.file(&file.path),
-                figure: figure::read(file, self.blobs)?,
-            });
-        }
-        Ok(())
-    }
-
-    fn outcome(&self, digest: &Digest) -> Result<Outcome> {
-        let bytes = self.blobs.get(digest)?;
-        serde_json::from_slice(&bytes).with_context(|| format!("the outcome {digest}"))
-    }
-
     fn stage(&mut self, id: &str) -> Result<&mut StageView> {
         let found = self.view.stages.iter_mut().find(|stage| stage.id.as_str() == id);
         found.with_context(|| format!("the task has no stage `{id}`"))
@@ -263,14 +248,17 @@ impl Fold<'_> {
     }
 
     fn call(&mut self, id: &CallId) -> Result<&mut CallView> {
-        let (subgoal, at) =
-            self.calls.get(id).cloned().with_context(|| format!("call {id} was never intended"))?;
-        Ok(&mut self.subgoal(&subgoal)?.calls[at])
+        let place = self.calls.get(id).cloned().with_context(|| format!("call {id} was never intended"))?;
+        Ok(match place {
+            Place::Now(subgoal, at) => &mut self.subgoal(&subgoal)?.calls[at],
+            Place::Before(at) => &mut self.view.history.calls[at],
+        })
     }
 }
 
 fn intended(event: &Event, at: Timestamp) -> Result<CallView> {
-    let Event::CallIntended { call, subgoal, skill, version, component, args, attempt, seed } = event else {
+    let Event::CallIntended { call, subgoal, skill, version, component, args, attempt, seed, ask } = event
+    else {
         bail!("`{}` intends no call", event.kind());
     };
     Ok(CallView {
@@ -283,7 +271,10 @@ fn intended(event: &Event, at: Timestamp) -> Result<CallView> {
         attempt: *attempt,
         seed: *seed,
         at,
+        ask: ask.clone(),
+        unknown: false,
         ended: None,
+        attested: false,
         used: None,
         log: None,
         record: Record::default(),
@@ -292,82 +283,4 @@ fn intended(event: &Event, at: Timestamp) -> Result<CallView> {
         reasons: Vec::new(),
         advice: None,
     })
-}
-
-fn outcome_of(call: &CallView) -> Option<Digest> {
-    match &call.ended {
-        Some(Ended::Outcome { outcome, .. }) => Some(*outcome),
-        _ => None,
-    }
-}
-
-/// Reports are written to where a file's place says, and a log may come from a stranger.
-fn check_place(subgoal: &SubgoalId, file: &StoredArtifact) -> Result<()> {
-    let (id, path) = (subgoal.as_str(), file.path.as_str());
-    if !is_segment(id) {
-        bail!("the artifact {path:?} is of a subgoal {id:?}, whose id is no name of a folder");
-    }
-    if !is_relative_path(path) {
-        bail!("the artifact {path:?} of subgoal `{id}` has a path that may lead out of its folder");
-    }
-    Ok(())
-}
-
-/// The judges that accepted, for each name that their checks are about.
-///
-/// A check names subjects and paths alike; which of them a name is, the submission says. One that
-/// is both stands for the fact, so that no file passes as checked for its name alone.
-struct Checked {
-    by_name: HashMap<String, Vec<VerifiedBy>>,
-    subjects: HashSet<String>,
-}
-
-impl Checked {
-    fn of(call: &CallView) -> Self {
-        let subjects = match &call.ended {
-            Some(Ended::Outcome { drafts, .. }) => drafts.iter().map(|draft| draft.subject.clone()).collect(),
-            _ => HashSet::new(),
-        };
-        Checked { by_name: checks_by_name(&call.verdicts), subjects }
-    }
-
-    fn fact(&self, subject: &str) -> Vec<VerifiedBy> {
-        self.named(subject, true)
-    }
-
-    fn file(&self, path: &str) -> Vec<VerifiedBy> {
-        self.named(path, false)
-    }
-
-    fn named(&self, name: &str, subject: bool) -> Vec<VerifiedBy> {
-        let found = self.by_name.get(name).filter(|_| self.subjects.contains(name) == subject);
-        found.cloned().unwrap_or_default()
-    }
-}
-
-/// For each name, the judges that accepted and whose checks are about it.
-fn checks_by_name(verdicts: &[VerdictView]) -> HashMap<String, Vec<VerifiedBy>> {
-    let mut found: HashMap<String, Vec<VerifiedBy>> = HashMap::new();
-    for verdict in verdicts {
-        let Judgement::Accepted { checks, .. } = &verdict.judgement else { continue };
-        let (verifier, component) = (verdict.judge.name(), verdict.judge.component());
-        for check in checks {
-            let note = CheckNote { rule: check.rule.clone(), note: check.note.clone() };
-            for name in &check.about {
-                let judges = found.entry(name.clone()).or_default();
-                match judges
-                    .iter_mut()
-                    .find(|judge| judge.verifier == verifier && judge.component == component)
-                {
-                    Some(judge) => judge.checks.push(note.clone()),
-                    None => judges.push(VerifiedBy {
-                        verifier: verifier.to_owned(),
-                        component,
-                        checks: vec![note.clone()],
-                    }),
-                }
-            }
-        }
-    }
-    found
 }

@@ -12,10 +12,10 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use checkrein_contract::Digest;
-use checkrein_contract::event::RunStatus;
 use pulldown_cmark::{Alignment, CowStr, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use super::compose::{self, Target};
+use super::course;
 use super::escape;
 use super::view::RunView;
 use super::words::{self, many};
@@ -42,7 +42,8 @@ pub fn html(view: &RunView) -> String {
 }
 
 fn header(view: &RunView) -> String {
-    let kind = if view.status == Some(RunStatus::Done) { "good" } else { "bad" };
+    let kind = if view.is_done() { "good" } else { "bad" };
+    let dry = if view.dry { format!("<p class=\"dry\">{}</p>\n", course::DRY) } else { String::new() };
     let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
     let failed = view.calls().filter(|call| call.went_wrong()).count();
     let below = view.current_facts().count() - counted;
@@ -51,11 +52,11 @@ fn header(view: &RunView) -> String {
         below => format!("<span>{} not counted</span>", many(below, "fact")),
     };
     format!(
-        "<header>\n<h1>{}</h1>\n<p class=\"goal\">{}</p>\n<div class=\"meta\"><span class=\"badge {kind}\">{}</span>\
+        "<header>\n{dry}<h1>{}</h1>\n<p class=\"goal\">{}</p>\n<div class=\"meta\"><span class=\"badge {kind}\">{}</span>\
          <span><b>{}</b></span>{below}<span>{}</span><span>{}</span><span>run <code>{}</code></span></div>\n</header>\n",
         escape::html(&view.task.report.title),
         escape::html(&view.task.goal),
-        words::status(view.status),
+        view.state_word(),
         many(counted, "verified fact"),
         many(failed, "failed call"),
         words::time(view.last).split('T').next().unwrap_or_default(),

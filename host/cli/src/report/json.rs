@@ -1,9 +1,12 @@
 //! The report as data: shapes of `checkrein/report@1`.
 
+use checkrein_contract::ask::Answer;
 use checkrein_contract::event::{Ended, Judgement};
 use serde_json::{Value, json};
 
-use super::view::{ArtifactView, CallView, FactView, RunView, StageView, SubgoalView, VerifiedBy};
+use super::view::{
+    AmendmentView, ArtifactView, AskView, CallView, FactView, RunView, StageView, SubgoalView, VerifiedBy,
+};
 use super::words;
 
 /// The schema of [`report_json`].
@@ -16,13 +19,16 @@ pub fn report_json(view: &RunView) -> Value {
         "schema": SCHEMA,
         "run": view.run,
         "task": { "name": view.task.name, "goal": view.task.goal, "digest": view.task_digest, "level": view.task.level },
+        "state": view.state_word(),
         "status": view.status.map(|status| status.as_str()),
         "reason": view.reason,
+        "dry": view.dry,
         "head": view.head,
         "started": words::time(view.started),
         "last": words::time(view.last),
         "engine": view.engine,
         "verification_apart": view.apart,
+        "course": course_json(view),
         "facts": current,
         "artifacts": view.artifacts.iter().map(artifact_json).collect::<Vec<_>>(),
         "stages": stages_json(view),
@@ -30,6 +36,65 @@ pub fn report_json(view: &RunView) -> Value {
         "contradictions": view.contradictions.iter().map(|found| json!({
             "call": found.call, "subject": found.subject, "current": found.current, "other": found.other,
         })).collect::<Vec<_>>(),
+    })
+}
+
+/// What befell the run beside its stages: questions and answers, changes, resumes, and where it was
+/// exported to.
+pub fn course_json(view: &RunView) -> Value {
+    json!({
+        "person": view.person,
+        "tokens": view.tokens,
+        "engines": view.engines,
+        "resumed": view.resumes.iter().map(|resume| json!({
+            "at": words::time(resume.at), "engine": resume.engine, "changed": resume.changed,
+        })).collect::<Vec<_>>(),
+        "asks": view.asks.iter().map(ask_json).collect::<Vec<_>>(),
+        "amendments": view.amendments.iter().map(amendment_json).collect::<Vec<_>>(),
+        "letters_refused": view.refused.iter().map(|letter| json!({
+            "letter": letter.letter, "at": words::time(letter.at), "by": letter.by, "said": letter.said,
+            "why": letter.why,
+        })).collect::<Vec<_>>(),
+        "first_task": view.first_task,
+        "abandoned": {
+            "calls": view.history.calls.iter().map(call_json).collect::<Vec<_>>(),
+            "facts": view.history.facts.iter().map(|fact| &fact.entry.id).collect::<Vec<_>>(),
+            "artifacts": view.history.artifacts.iter().map(artifact_json).collect::<Vec<_>>(),
+        },
+        "export": view.export.as_ref().map(|export| json!({ "file": export.file, "digest": export.digest })),
+    })
+}
+
+/// A question to a person, and its answer.
+pub fn ask_json(ask: &AskView) -> Value {
+    let answer = ask.answer.as_ref().map(|given| {
+        let mut answer = json!(given.answer);
+        if let Answer::Approved { until: Some(until) } = &given.answer {
+            answer["until"] = json!(words::time(*until));
+        }
+        json!({ "said": answer, "by": given.by, "at": words::time(given.at) })
+    });
+    json!({
+        "ask": ask.ask,
+        "kind": ask.about.as_str(),
+        "subgoal": ask.subgoal,
+        "question": ask.question,
+        "about": ask.about,
+        "opened": words::time(ask.opened),
+        "open": ask.is_open(),
+        "answer": answer,
+    })
+}
+
+fn amendment_json(amended: &AmendmentView) -> Value {
+    json!({
+        "version": amended.version,
+        "at": words::time(amended.at),
+        "by": amended.by,
+        "amendment": amended.amendment,
+        "reopened": amended.reopened,
+        "evaluated": amended.evaluated,
+        "abandoned": { "facts": amended.facts, "artifacts": amended.artifacts },
     })
 }
 
@@ -76,20 +141,20 @@ pub fn verified_by_json(judges: &[VerifiedBy]) -> Value {
 
 /// The stages with their subgoals and calls, as `run --json`, `report --json` and `show --json` give them.
 pub fn stages_json(view: &RunView) -> Value {
-    view.stages.iter().map(stage_json).collect()
+    view.stages.iter().map(|stage| stage_json(view, stage)).collect()
 }
 
-fn stage_json(stage: &StageView) -> Value {
+fn stage_json(view: &RunView, stage: &StageView) -> Value {
     json!({
         "stage": stage.id,
         "title": stage.title,
         "entered": stage.entered,
         "met": stage.met,
-        "subgoals": stage.subgoals.iter().map(subgoal_json).collect::<Vec<_>>(),
+        "subgoals": stage.subgoals.iter().map(|subgoal| subgoal_json(view, subgoal)).collect::<Vec<_>>(),
     })
 }
 
-fn subgoal_json(subgoal: &SubgoalView) -> Value {
+fn subgoal_json(view: &RunView, subgoal: &SubgoalView) -> Value {
     json!({
         "subgoal": subgoal.id,
         "goal": subgoal.goal,
@@ -104,7 +169,7 @@ fn subgoal_json(subgoal: &SubgoalView) -> Value {
         "refusals": subgoal.refusals.iter().map(|refusal| json!({
             "at": words::time(refusal.at), "problems": refusal.problems,
         })).collect::<Vec<_>>(),
-        "asks": subgoal.asks,
+        "asks": view.asks_of(&subgoal.id).map(ask_json).collect::<Vec<_>>(),
         "calls": subgoal.calls.iter().map(call_json).collect::<Vec<_>>(),
     })
 }
@@ -141,7 +206,10 @@ pub fn call_json(call: &CallView) -> Value {
         "attempt": call.attempt,
         "seed": call.seed,
         "at": words::time(call.at),
+        "ask": call.ask,
+        "unknown": call.unknown,
         "ended": ended,
+        "attested": call.attested,
         "accepted": call.accepted,
         "reasons": call.reasons,
         "used": call.used,

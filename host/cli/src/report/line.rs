@@ -1,11 +1,13 @@
 //! An event on one line, for `trace`.
 
-use checkrein_contract::event::{Ended, Event, Judge, Judgement, Logged};
+use checkrein_contract::event::{Ended, Event, Judge, Judgement, Logged, Person, Setup};
+use checkrein_contract::id::SubgoalId;
 use checkrein_contract::record::Record;
 use checkrein_contract::units::{show_count, show_millis};
 use serde_json::Value;
 
 use super::escape::{cut, json, visible};
+use super::letters;
 use super::words::{self, many};
 
 /// The most characters of arguments and the like.
@@ -26,14 +28,12 @@ pub fn event_line(logged: &Logged) -> String {
 
 fn detail(event: &Event) -> String {
     match event {
-        Event::RunStarted { setup } => format!(
-            "task {}, {}, {}, planner {}, {}",
-            setup.task.name,
-            many(setup.skills.len(), "skill"),
-            many(setup.verifiers.len(), "verifier"),
-            setup.planner,
-            setup.engine
-        ),
+        Event::RunStarted { setup } => started(setup),
+        Event::LeaseTaken { .. }
+        | Event::RunResumed { .. }
+        | Event::RunStopped { .. }
+        | Event::LetterTaken { .. }
+        | Event::TaskAmended { .. } => of_run(event),
         Event::RestorePointSet { name } => name.clone(),
         Event::StageEntered { stage } => stage.to_string(),
         Event::StageEvaluated { stage, met } => format!("{stage}: {}", if *met { "met" } else { "not met" }),
@@ -41,14 +41,17 @@ fn detail(event: &Event) -> String {
         Event::SubgoalOpened { .. }
         | Event::SkillsAssessed { .. }
         | Event::ActionProposed { .. }
+        | Event::TokensReserved { .. }
         | Event::ActionRefused { .. }
         | Event::CriteriaEvaluated { .. }
         | Event::TimerSet { .. }
         | Event::TimerReached { .. }
         | Event::AskOpened { .. }
+        | Event::AskAnswered { .. }
         | Event::SubgoalClosed { .. } => of_subgoal(event),
         Event::BudgetReserved { .. }
         | Event::CallIntended { .. }
+        | Event::CallUnknown { .. }
         | Event::CallEnded { .. }
         | Event::BudgetSettled { .. }
         | Event::VerdictGiven { .. }
@@ -56,6 +59,55 @@ fn detail(event: &Event) -> String {
         | Event::OutcomeRejected { .. }
         | Event::ContradictionFound { .. }
         | Event::RemedyGiven { .. } => of_call(event),
+    }
+}
+
+fn started(setup: &Setup) -> String {
+    let dry = if setup.dry { ", dry run" } else { "" };
+    let person = match setup.person {
+        Person::Never => ", waits for nobody",
+        Person::Approvals => ", waits for approvals",
+        Person::Always => "",
+    };
+    format!(
+        "task {}, {}, {}, planner {}, {}{dry}{person}",
+        setup.task.name,
+        many(setup.skills.len(), "skill"),
+        many(setup.verifiers.len(), "verifier"),
+        setup.planner,
+        setup.engine
+    )
+}
+
+fn of_run(event: &Event) -> String {
+    match event {
+        Event::LeaseTaken { epoch, holder } => format!("lease {epoch} taken by {holder}"),
+        Event::RunResumed { engine, in_force } => match in_force {
+            None => format!("goes on, {engine}"),
+            Some(now) => format!(
+                "goes on, {engine}; what components may do has changed: {} and {} in force",
+                many(now.skills.len(), "skill"),
+                many(now.verifiers.len(), "verifier")
+            ),
+        },
+        Event::RunStopped { because } => format!("{}: {}", because.as_str(), letters::stop(*because)),
+        Event::LetterTaken { letter, by, said, refused } => {
+            let refused = refused.iter().map(|why| format!("; nothing follows: {why}"));
+            format!("letter {letter} of {by}: {}{}", letters::message(said), refused.collect::<String>())
+        }
+        Event::TaskAmended { amendment, version, reopened, evaluated } => {
+            let list = |what: &str, ids: &[SubgoalId]| {
+                let ids: Vec<&str> = ids.iter().map(SubgoalId::as_str).collect();
+                if ids.is_empty() { String::new() } else { format!("; {what}: {}", ids.join(", ")) }
+            };
+            format!(
+                "version {version}: {}{}{}",
+                letters::amendment(amendment),
+                list("open again", reopened),
+                list("criteria evaluated again", evaluated)
+            )
+        }
+        other => other.kind().to_owned(),
     }
 }
 
@@ -77,7 +129,11 @@ fn of_subgoal(event: &Event) -> String {
                 if each.is_empty() { "none applies".to_owned() } else { each.join(", ") }
             )
         }
-        Event::ActionProposed { subgoal, action } => format!("{subgoal}: {}", json(action, VALUE_MAX)),
+        Event::ActionProposed { subgoal, action, tokens } => {
+            let used = if *tokens > 0 { format!(", {} tokens", show_count(*tokens)) } else { String::new() };
+            format!("{subgoal}: {}{used}", json(action, VALUE_MAX))
+        }
+        Event::TokensReserved { subgoal, tokens } => format!("{subgoal}: {} tokens", show_count(*tokens)),
         Event::ActionRefused { subgoal, problems } => {
             let each: Vec<String> = problems.iter().map(words::problem).collect();
             format!("{subgoal}: {}", each.join("; "))
@@ -91,7 +147,12 @@ fn of_subgoal(event: &Event) -> String {
         }
         Event::TimerSet { subgoal, until } => format!("{subgoal}: until {}", words::time(*until)),
         Event::TimerReached { subgoal } => subgoal.to_string(),
-        Event::AskOpened { subgoal, question } => format!("{subgoal}: {question}"),
+        Event::AskOpened { ask, subgoal, about, question } => {
+            format!("ask {ask} opened for {subgoal}: {}: {question}", about.as_str())
+        }
+        Event::AskAnswered { ask, answer, by } => {
+            format!("ask {ask} answered by {by}: {}", letters::answer(answer))
+        }
         Event::SubgoalClosed { subgoal, closing } => format!("{subgoal}: {}", words::closing(closing)),
         other => other.kind().to_owned(),
     }
@@ -102,21 +163,26 @@ fn of_call(event: &Event) -> String {
         Event::BudgetReserved { call, fuel, wall_ms } => {
             format!("{call}: fuel {}, {}", show_count(*fuel), show_millis(*wall_ms))
         }
-        Event::CallIntended { call, skill, version, args, attempt, .. } => {
+        Event::CallIntended { call, skill, version, args, attempt, ask, .. } => {
+            let ask = ask.iter().map(|ask| format!(", by the approval of ask {ask}")).collect::<String>();
             format!(
-                "{call}: {skill} {version}, attempt {attempt}, {}",
+                "{call}: {skill} {version}, attempt {attempt}{ask}, {}",
                 json(&Value::Object(args.clone()), VALUE_MAX)
             )
         }
-        Event::CallEnded { call, ended, record, .. } => {
+        Event::CallUnknown { call } => format!("call {call} unknown: the host ended while it was made"),
+        Event::CallEnded { call, ended, record, attested, .. } => {
             let digest = match ended {
                 Ended::Outcome { outcome, .. } => format!(" {}", outcome.short()),
                 Ended::Failed { .. }
                 | Ended::Limited { .. }
                 | Ended::Trapped { .. }
-                | Ended::Invalid { .. } => String::new(),
+                | Ended::Invalid { .. }
+                | Ended::Cancelled
+                | Ended::Happened => String::new(),
             };
-            format!("{call}: {}{digest}{}", words::ended(Some(ended)), walls(record))
+            let attested = if *attested { ", as a person says" } else { "" };
+            format!("{call}: {}{digest}{attested}{}", words::ended(Some(ended)), walls(record))
         }
         Event::BudgetSettled { call, used } => format!("{call}: {}", words::used(used)),
         Event::VerdictGiven { call, judge, judgement, record, .. } => {

@@ -139,8 +139,9 @@ impl<'v> Notes<'v> {
             .map(|file| format!("{} {}", escape::code(&file.place), escape::code(&file.digest.short())))
             .collect();
         let read = if read.is_empty() { "no file".to_owned() } else { read.join(", ") };
+        let attested = if call.attested { " What came out of it is what a person says." } else { "" };
         format!(
-            "From call {}: {} {} {}, attempt {}, over {read}.{}",
+            "From call {}: {} {} {}, attempt {}, over {read}.{}{attested}",
             escape::code(id.as_str()),
             escape::markdown(&call.skill),
             escape::markdown(&call.version),

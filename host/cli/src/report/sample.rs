@@ -7,7 +7,7 @@ use std::io::Read;
 use checkrein_contract::Digest;
 use checkrein_contract::event::{
     Binding, Closing, ComponentCard, CriterionState, Draft, Ended, Event, FactEntry, Judge, Judgement,
-    Logged, RunStatus, Setup, StoredArtifact, chain,
+    Logged, Person, RunStatus, Setup, StoredArtifact, chain,
 };
 use checkrein_contract::grant::Granted;
 use checkrein_contract::id::{CallId, FactId, RunId, SubgoalId, Timestamp};
@@ -115,8 +115,25 @@ impl Sample {
     }
 
     pub(super) fn events(&self) -> (Vec<Logged>, Memory) {
+        self.changed(|_| {})
+    }
+
+    /// The events after some were changed, put in or left out.
+    pub(super) fn changed(&self, change: impl FnOnce(&mut Vec<Event>)) -> (Vec<Logged>, Memory) {
+        let (mut events, blobs) = self.raw();
+        change(&mut events);
+        (log(&run(), events), blobs)
+    }
+
+    /// The run that those events fold to.
+    pub(super) fn view_of(&self, change: impl FnOnce(&mut Vec<Event>)) -> RunView {
+        let (events, blobs) = self.changed(change);
+        RunView::fold(&events, &blobs).unwrap()
+    }
+
+    fn raw(&self) -> (Vec<Event>, Memory) {
         let mut blobs = Memory::default();
-        let run = RunId::from("20261130-155509-pasilla-4f2a");
+        let run = run();
         let mut events = vec![Event::RunStarted { setup: Box::new(setup(&run, self.text.clone())) }];
         events.push(Event::StageEntered { stage: "analyse".into() });
         events.push(opened(
@@ -133,7 +150,7 @@ impl Sample {
         events.push(Event::StageEvaluated { stage: "enrich".into(), met: false });
         let reason = "stage `enrich` was not met".to_owned();
         events.push(Event::RunEnded { status: RunStatus::NotReached, reason });
-        (log(&run, events), blobs)
+        (events, blobs)
     }
 
     fn failing(&self, run: &RunId) -> Vec<Event> {
@@ -153,6 +170,7 @@ impl Sample {
                 ended: Ended::Failed { failure },
                 log: None,
                 record: self.record.clone(),
+                attested: false,
             },
             Event::BudgetSettled { call: call.clone(), used: used() },
             Event::RemedyGiven {
@@ -214,7 +232,13 @@ impl Sample {
                 json!({"counts": source, "annotation": "/in/samples.csv", "suffix": "fb"}),
                 2,
             ),
-            Event::CallEnded { call: call.clone(), ended, log: None, record: self.record.clone() },
+            Event::CallEnded {
+                call: call.clone(),
+                ended,
+                log: None,
+                record: self.record.clone(),
+                attested: false,
+            },
             Event::BudgetSettled { call: call.clone(), used: used() },
         ];
         events.extend(self.verdicts(&call, about));
@@ -265,11 +289,16 @@ impl Sample {
     }
 }
 
-fn map(value: Value) -> Map<String, Value> {
+/// The id of the run.
+pub(super) fn run() -> RunId {
+    RunId::from("20261130-155509-pasilla-4f2a")
+}
+
+pub(super) fn map(value: Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap()
 }
 
-fn opened(subgoal: &str, args: Value) -> Event {
+pub(super) fn opened(subgoal: &str, args: Value) -> Event {
     Event::SubgoalOpened {
         subgoal: subgoal.into(),
         scope: Vec::new(),
@@ -278,7 +307,7 @@ fn opened(subgoal: &str, args: Value) -> Event {
     }
 }
 
-fn intended(call: &CallId, subgoal: &str, skill: &str, args: Value, attempt: u32) -> Event {
+pub(super) fn intended(call: &CallId, subgoal: &str, skill: &str, args: Value, attempt: u32) -> Event {
     Event::CallIntended {
         call: call.clone(),
         subgoal: SubgoalId::from(subgoal),
@@ -288,6 +317,7 @@ fn intended(call: &CallId, subgoal: &str, skill: &str, args: Value, attempt: u32
         args: map(args),
         attempt,
         seed: 7,
+        ask: None,
     }
 }
 
@@ -314,7 +344,7 @@ fn log(run: &RunId, events: Vec<Event>) -> Vec<Logged> {
     logged
 }
 
-fn card(name: &str, kind: Kind, component: &str) -> ComponentCard {
+pub(super) fn card(name: &str, kind: Kind, component: &str) -> ComponentCard {
     let manifest = Manifest {
         kind,
         name: name.to_owned(),
@@ -358,6 +388,9 @@ fn setup(run: &RunId, text: Option<String>) -> Setup {
         engine: "wasmtime 48.0.8".to_owned(),
         clock: Timestamp(1_796_054_109_000),
         apart: true,
+        person: Person::Always,
+        dry: false,
+        proposal_tokens: 0,
     }
 }
 

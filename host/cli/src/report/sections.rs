@@ -1,10 +1,13 @@
 //! What every report ends with, whatever the task's text says: what was not reached, what failed,
 //! and how it can be checked. In Markdown.
 
-use checkrein_contract::event::{Ended, Judgement};
-use checkrein_contract::units::show_bytes;
+use checkrein_contract::event::{Ended, Judgement, Person};
+use checkrein_contract::interface::Level;
+use checkrein_contract::units::{show_bytes, show_count};
 
+use super::course;
 use super::escape::{code, json, markdown, prose, visible};
+use super::letters;
 use super::notes::component;
 use super::view::{CallView, RunView, SubgoalView, VerdictView};
 use super::words::{self, many};
@@ -24,7 +27,7 @@ pub fn standing(view: &RunView) -> String {
     let failed = view.calls().filter(|call| call.went_wrong()).count();
     format!(
         "**{}** · {}{} · {} · run {} · {}",
-        words::status(view.status),
+        view.state_word(),
         many(counted, "verified fact"),
         not_counted(view),
         many(failed, "failed call"),
@@ -44,7 +47,7 @@ fn not_counted(view: &RunView) -> String {
 pub fn not_reached(view: &RunView, unresolved: &[(String, String)]) -> String {
     let mut items = Vec::new();
     if view.status.is_none() {
-        items.push("The run has not ended.".to_owned());
+        items.push(format!("The run has not ended: {}.", not_ended(view)));
     }
     for stage in &view.stages {
         if !stage.entered {
@@ -65,13 +68,21 @@ pub fn not_reached(view: &RunView, unresolved: &[(String, String)]) -> String {
     }));
     let end = match view.reason.as_str() {
         "" => String::new(),
-        reason => format!("The run ended as `{}`: {}.\n\n", words::status(view.status), prose(reason)),
+        reason => format!("The run ended as `{}`: {}.\n\n", view.state_word(), prose(reason)),
     };
     let list = match items.is_empty() {
         true => "Everything that was asked for was reached.\n".to_owned(),
         false => items.iter().map(|item| format!("- {item}\n")).collect(),
     };
     format!("## What was not reached, and why\n\n{end}{list}\n")
+}
+
+fn not_ended(view: &RunView) -> &'static str {
+    match (view.stopped, &view.driver) {
+        (Some(because), _) => letters::stop(because),
+        (None, Some(_)) => "it is running",
+        (None, None) => "its process ended",
+    }
 }
 
 fn open_subgoal(subgoal: &SubgoalView) -> Option<String> {
@@ -113,7 +124,8 @@ pub fn failed_attempts(view: &RunView) -> String {
         }
     }
     if out.len() == before {
-        out.push_str("None: every call was accepted.\n\n");
+        let all = view.calls().all(|call| call.accepted == Some(true));
+        out.push_str(if all { "None: every call was accepted.\n\n" } else { "None.\n\n" });
     }
     out
 }
@@ -228,18 +240,21 @@ fn what_came_next(subgoal: &SubgoalView, failed: &CallView) -> String {
 /// All that somebody else needs to check the run.
 pub fn how_to_check(view: &RunView) -> String {
     let mut out = "## How this can be checked\n\n".to_owned();
-    out.push_str(
-        "Every number above with a footnote was computed by a sandboxed skill, checked by those who stand in its footnote, ",
-    );
+    out.push_str(&format!(
+        "Every number above with a footnote was {}, checked by those who stand in its footnote, ",
+        origin(view)
+    ));
     out.push_str("and recorded in a log of events in which each carries the digest of the one before. This reads all of it again:\n\n");
     out.push_str(&format!(
         "```text\ncheckrein trace verify {} --head {}\n```\n\n",
         visible(view.run.as_str()),
         view.head.hex()
     ));
+    out.push_str(&course::export(view));
     out.push_str(&identity(view));
     out.push_str("\n**Components**\n\n");
     out.extend(view.components.iter().map(|card| format!("- {}\n", component(card))));
+    out.extend(view.replaced.iter().map(|card| format!("- {}, until a resume\n", component(card))));
     out.push_str("\n**Inputs**\n\n");
     out.extend(view.task.inputs.iter().map(|input| {
         let (file, digest) = (code(&input.file), code(&input.digest.to_string()));
@@ -252,21 +267,59 @@ pub fn how_to_check(view: &RunView) -> String {
     out
 }
 
+/// Where the numbers come from.
+fn origin(view: &RunView) -> &'static str {
+    let attested = view.current_facts().any(|fact| fact.entry.level == Level::Attested);
+    match (view.dry, attested) {
+        (true, _) => "stated by a case or the task, or recorded earlier",
+        (false, true) => "computed by a sandboxed skill or, where `attested` stands, stated by a person",
+        (false, false) => "computed by a sandboxed skill",
+    }
+}
+
 /// What the run was, as a table without a heading.
 fn identity(view: &RunView) -> String {
-    let rows = [
+    let engines: Vec<String> = view.engines.iter().map(|engine| markdown(engine)).collect();
+    let mut rows = vec![
         ("run", code(view.run.as_str())),
         ("head digest", code(&view.head.to_string())),
         ("events", view.events.to_string()),
         ("task", format!("{} {}", markdown(&view.task.name), code(&view.task_digest.to_string()))),
         ("seed", view.task.seed.to_string()),
         ("planner", markdown(&view.planner)),
-        ("engine", markdown(&view.engine)),
+        ("engine", engines.join(", then ")),
         ("verifications ran", if view.apart { APART } else { NOT_APART }.to_owned()),
         ("facts count from", view.task.level.as_str().to_owned()),
         ("started", words::time(view.started)),
         ("last event", words::time(view.last)),
     ];
+    rows.extend(befell(view));
     let lines = rows.iter().map(|(name, value)| format!("| {name} | {value} |\n"));
     "| | |\n| --- | --- |\n".to_owned() + &lines.collect::<String>()
+}
+
+/// What is told of a run only where there is something to tell.
+fn befell(view: &RunView) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if let Some(last) = view.amendments.last() {
+        rows.push(("goal card", format!("version {}", last.version)));
+        rows.push(("task at the start", code(&view.first_task.to_string())));
+    }
+    if !view.resumes.is_empty() {
+        let changed = view.resumes.iter().filter(|resume| resume.changed).count();
+        let changed = match changed {
+            0 => String::new(),
+            changed => format!(", {changed} with other grants"),
+        };
+        rows.push(("resumed", format!("{}{changed}", many(view.resumes.len(), "time"))));
+    }
+    if view.tokens > 0 {
+        rows.push(("tokens", show_count(view.tokens)));
+    }
+    match view.person {
+        Person::Never => rows.push(("waited for", "nobody".to_owned())),
+        Person::Approvals => rows.push(("waited for", "approvals".to_owned())),
+        Person::Always => {}
+    }
+    rows
 }

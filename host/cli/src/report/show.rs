@@ -3,14 +3,17 @@
 use std::fmt::Write as _;
 
 use checkrein_contract::event::{Ended, Judgement};
-use checkrein_contract::id::Timestamp;
+use checkrein_contract::id::{SubgoalId, Timestamp};
 use checkrein_contract::record::Record;
 use checkrein_contract::units::show_millis;
 use serde_json::{Value, json};
 
+use super::asks;
+use super::course;
 use super::escape::{cut, visible};
-use super::json::stages_json;
-use super::view::{CallView, RunView, StageView, SubgoalView};
+use super::json::{course_json, stages_json};
+use super::letters;
+use super::view::{AmendmentView, AskView, CallView, RunView, StageView, SubgoalView};
 use super::words::{self, many};
 
 /// The schema of [`show_json`].
@@ -24,23 +27,12 @@ const FINDINGS_MAX: usize = 5;
 const EXCHANGES_MAX: usize = 10;
 
 /// Stages, subgoals and attempts as an indented tree: `✓` met or accepted, `✗` not, `…` open,
-/// `·` not begun.
+/// `?` not known, `·` not begun. Then a page for each question that waits.
 pub fn show(view: &RunView) -> String {
     let mut tree = Tree(String::new());
-    tree.line(
-        0,
-        &format!("run {}  {}  {}", view.run, words::status(view.status), elapsed(view.started, view.last)),
-    );
-    tree.line(0, &format!("task {}: {}", view.task.name, view.task.goal));
-    tree.line(
-        0,
-        &format!("started {}, planner {}, {}", words::time(view.started), view.planner, view.engine),
-    );
-    if !view.apart {
-        tree.line(0, "verifications ran in the host's own process");
-    }
+    tree.head(view);
     for stage in &view.stages {
-        tree.stage(stage);
+        tree.stage(view, stage);
     }
     let counted = view.current_facts().filter(|fact| view.counts(fact)).count();
     let all = view.current_facts().count();
@@ -49,11 +41,21 @@ pub fn show(view: &RunView) -> String {
     for found in &view.contradictions {
         tree.line(0, &format!("✗ {} contradicts {} in call {}", found.subject, found.current, found.call));
     }
+    for letter in &view.refused {
+        let said = letters::message(&letter.said);
+        tree.line(
+            0,
+            &format!("✗ letter {} of {}: {said}; nothing followed: {}", letter.letter, letter.by, letter.why),
+        );
+    }
     if !view.reason.is_empty() {
         tree.line(0, &format!("ended: {}", view.reason));
     }
     tree.line(0, &format!("head {}, {}", view.head, many(view.events as usize, "event")));
-    tree.0
+    match asks::ask_pages(view) {
+        pages if pages.is_empty() => tree.0,
+        pages => format!("{}\n{pages}", tree.0),
+    }
 }
 
 /// The same as JSON.
@@ -62,14 +64,19 @@ pub fn show_json(view: &RunView) -> Value {
         "schema": SCHEMA,
         "run": view.run,
         "task": { "name": view.task.name, "goal": view.task.goal, "digest": view.task_digest },
+        "state": view.state_word(),
+        "driver": view.driver,
         "status": view.status.map(|status| status.as_str()),
         "reason": view.reason,
+        "dry": view.dry,
         "head": view.head,
         "events": view.events,
         "verification_apart": view.apart,
         "started": words::time(view.started),
         "last": words::time(view.last),
         "stages": stages_json(view),
+        "course": course_json(view),
+        "open_asks": asks::asks_json(view),
         "facts": view.current_facts().count(),
         "artifacts": view.artifacts.len(),
     })
@@ -87,7 +94,48 @@ impl Tree {
         let _ = writeln!(self.0, "{:width$}{}", "", cut(&visible(text), LINE_MAX), width = depth * 2);
     }
 
-    fn stage(&mut self, stage: &StageView) {
+    fn head(&mut self, view: &RunView) {
+        if view.dry {
+            self.line(0, course::DRY);
+        }
+        let took = elapsed(view.started, view.last);
+        self.line(0, &format!("run {}  {}  {took}", view.run, view.state_word()));
+        if let Some(driver) = &view.driver {
+            self.line(0, &format!("driven by {driver}"));
+        }
+        self.line(0, &format!("task {}: {}", view.task.name, view.task.goal));
+        let (started, engines) = (words::time(view.started), view.engines.join(", then "));
+        self.line(0, &format!("started {started}, planner {}, {engines}", view.planner));
+        if !view.resumes.is_empty() {
+            self.line(0, &format!("resumed {}", many(view.resumes.len(), "time")));
+        }
+        if !view.apart {
+            self.line(0, "verifications ran in the host's own process");
+        }
+        for amended in &view.amendments {
+            self.amended(amended);
+        }
+    }
+
+    fn amended(&mut self, amended: &AmendmentView) {
+        let by = amended.by.iter().map(|by| format!(" by {by}")).collect::<String>();
+        let what = letters::amendment(&amended.amendment);
+        self.line(0, &format!("amended{by}, version {}: {what}", amended.version));
+        for (word, ids) in
+            [("open again", &amended.reopened), ("criteria evaluated again", &amended.evaluated)]
+        {
+            let ids: Vec<&str> = ids.iter().map(SubgoalId::as_str).collect();
+            if !ids.is_empty() {
+                self.line(1, &format!("{word}: {}", ids.join(", ")));
+            }
+        }
+        if amended.facts + amended.artifacts > 0 {
+            let files = many(amended.artifacts, "artifact");
+            self.line(1, &format!("abandoned: {}, {files}", many(amended.facts, "fact")));
+        }
+    }
+
+    fn stage(&mut self, view: &RunView, stage: &StageView) {
         let mark = match (stage.met, stage.entered) {
             (Some(true), _) => '✓',
             (Some(false), _) => '✗',
@@ -98,11 +146,11 @@ impl Tree {
             if stage.title == stage.id.as_str() { String::new() } else { format!("  {}", stage.title) };
         self.line(0, &format!("{mark} stage {}{title}", stage.id));
         for subgoal in &stage.subgoals {
-            self.subgoal(subgoal);
+            self.subgoal(view, subgoal);
         }
     }
 
-    fn subgoal(&mut self, subgoal: &SubgoalView) {
+    fn subgoal(&mut self, view: &RunView, subgoal: &SubgoalView) {
         let mark = match (&subgoal.closing, subgoal.opened) {
             (Some(_), _) if subgoal.is_met() => '✓',
             (Some(_), _) => '✗',
@@ -124,8 +172,8 @@ impl Tree {
         for problem in subgoal.refusals.iter().flat_map(|refusal| &refusal.problems) {
             self.line(2, &format!("✗ action refused: {}", words::problem(problem)));
         }
-        for question in &subgoal.asks {
-            self.line(2, &format!("? {question}"));
+        for ask in view.asks_of(&subgoal.id) {
+            self.ask(ask);
         }
         for criterion in &subgoal.criteria {
             let mark = if criterion.holds { '✓' } else { '✗' };
@@ -138,14 +186,27 @@ impl Tree {
         }
     }
 
+    fn ask(&mut self, ask: &AskView) {
+        let AskView { ask: id, about, question, .. } = ask;
+        self.line(2, &format!("? ask {id}, {}: {question}", about.as_str()));
+        if let Some(given) = &ask.answer {
+            self.line(
+                3,
+                &format!("{}, {}: {}", given.by, words::time(given.at), letters::answer(&given.answer)),
+            );
+        }
+    }
+
     fn call(&mut self, call: &CallView) {
         let mark = match (call.accepted, call.went_wrong()) {
             (Some(true), _) => '✓',
             (_, true) => '✗',
+            (_, false) if call.unknown && matches!(call.ended, None | Some(Ended::Happened)) => '?',
             (_, false) => '…',
         };
         let used = call.used.as_ref().map_or_else(String::new, |used| format!("  [{}]", words::used(used)));
-        self.line(2, &format!("{mark} attempt {}: {} {}{used}", call.attempt, call.skill, call.version));
+        let ask = call.ask.iter().map(|ask| format!(", approved by ask {ask}")).collect::<String>();
+        self.line(2, &format!("{mark} attempt {}: {} {}{ask}{used}", call.attempt, call.skill, call.version));
         self.line(3, &ended(call));
         self.walls(&call.record);
         for verdict in &call.verdicts {
@@ -201,7 +262,11 @@ impl Tree {
 fn ended(call: &CallView) -> String {
     let text = words::ended(call.ended.as_ref());
     match &call.ended {
+        Some(Ended::Outcome { outcome, .. }) if call.attested => {
+            format!("{text}, {}, as a person says", outcome.short())
+        }
         Some(Ended::Outcome { outcome, .. }) => format!("{text}, {}", outcome.short()),
+        None if call.unknown => "the host ended while it was made".to_owned(),
         _ => text,
     }
 }

@@ -14,6 +14,10 @@ use super::sample::Sample;
 use super::show::show_json;
 use super::{check_template, event_line, figures, html, markdown, report_json, show, wall_lines, why};
 
+mod asks;
+mod course;
+mod lines;
+
 #[test]
 fn the_report_says_what_was_found_and_what_was_not() {
     let view = Sample::default().view();
@@ -338,7 +342,7 @@ fn a_log_that_is_cut_or_without_its_start_is_an_error() {
     assert!(super::RunView::fold(&events[1..], &blobs).is_err());
     for end in 1..events.len() {
         let view = super::RunView::fold(&events[..end], &blobs).unwrap();
-        assert!(markdown(&view).contains("The run has not ended."));
+        assert!(markdown(&view).contains("The run has not ended: its process ended."));
         assert!(!html(&view).is_empty() && !show(&view).is_empty());
     }
     assert!(super::RunView::fold(&events, &super::sample::Memory::default()).is_err());

@@ -1,13 +1,13 @@
 //! The read model of a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use checkrein_contract::Digest;
 use checkrein_contract::event::{
-    Closing, ComponentCard, CriterionState, Ended, FactEntry, Judge, Judgement, Reason, RunStatus,
-    StoredArtifact,
+    Closing, ComponentCard, CriterionState, Ended, FactEntry, Judge, Judgement, Person, Reason, RunStatus,
+    Stop, StoredArtifact,
 };
-use checkrein_contract::id::{CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
+use checkrein_contract::id::{AskId, CallId, FactId, RunId, StageId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Remedy;
 use checkrein_contract::limits::Used;
 use checkrein_contract::problem::Problem;
@@ -15,23 +15,39 @@ use checkrein_contract::record::Record;
 use checkrein_contract::task::Task;
 use serde_json::{Map, Value};
 
+mod course;
+mod lookup;
+
+pub use course::{AmendmentView, AnswerView, AskView, Export, RefusedLetter, ResumeView};
+pub use lookup::ReadFile;
+
 /// A run, as far as its events go.
 #[derive(Clone, Debug)]
 pub struct RunView {
     /// The run.
     pub run: RunId,
-    /// Its task.
+    /// Its task, as it was amended last.
     pub task: Task,
-    /// The digest of the task's JSON, as it stands in the log.
+    /// The digest of that task's JSON.
     pub task_digest: Digest,
+    /// The digest of the task that it started with, as it stands in the log.
+    pub first_task: Digest,
     /// The planner.
     pub planner: String,
-    /// The engine and its version.
+    /// The engine and its version; after a resume, the one that it went on with.
     pub engine: String,
+    /// Every engine that it was driven with, in the order in which they came.
+    pub engines: Vec<String>,
     /// Whether verifications ran in a process of their own.
     pub apart: bool,
-    /// The skills and verifiers that it started with, skills first.
+    /// Whether nothing was executed and nothing left.
+    pub dry: bool,
+    /// What of it may wait for a person.
+    pub person: Person,
+    /// The skills and verifiers that are in force, skills first.
     pub components: Vec<ComponentCard>,
+    /// Components that were in force before, and are not any more.
+    pub replaced: Vec<ComponentCard>,
     /// When it started.
     pub started: Timestamp,
     /// When its last event was appended.
@@ -40,20 +56,49 @@ pub struct RunView {
     pub status: Option<RunStatus>,
     /// Why it ended so, in words.
     pub reason: String,
+    /// Why it stopped, if it did and was not resumed since.
+    pub stopped: Option<Stop>,
+    /// Which process drives it now, if one does: the log does not say.
+    pub driver: Option<String>,
     /// The digest of its last event.
     pub head: Digest,
     /// How many events it has.
     pub events: u64,
     /// Its stages, in the order of the task.
     pub stages: Vec<StageView>,
-    /// Every fact that was accepted, in the order of acceptance.
+    /// Every fact that was accepted and not abandoned, in the order of acceptance.
     pub facts: Vec<FactView>,
     /// For each subject, the places in `facts` of its versions, oldest first.
     pub by_subject: BTreeMap<String, Vec<usize>>,
-    /// Every artifact of an accepted call, in the order of acceptance.
+    /// Every artifact of an accepted call that was not abandoned, in the order of acceptance.
     pub artifacts: Vec<ArtifactView>,
     /// Other content on subjects that had a fact.
     pub contradictions: Vec<ContradictionView>,
+    /// Every question to a person, in the order in which they were opened.
+    pub asks: Vec<AskView>,
+    /// Every change of the task, in order.
+    pub amendments: Vec<AmendmentView>,
+    /// How often it went on after it stopped or its process ended, each time for itself.
+    pub resumes: Vec<ResumeView>,
+    /// Letters from which nothing followed.
+    pub refused: Vec<RefusedLetter>,
+    /// Tokens that the planner used.
+    pub tokens: u64,
+    /// The file that holds the whole run, if one was made.
+    pub export: Option<Export>,
+    /// What amendments abandoned: no table, no count and no number of a report has it.
+    pub history: History,
+}
+
+/// What came out of subgoals that were opened again.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// The calls, in the order of their abandoning.
+    pub calls: Vec<CallView>,
+    /// The facts.
+    pub facts: Vec<FactView>,
+    /// The artifacts.
+    pub artifacts: Vec<ArtifactView>,
 }
 
 /// A stage.
@@ -96,8 +141,6 @@ pub struct SubgoalView {
     pub refusals: Vec<RefusalView>,
     /// Its criteria, as they were evaluated last.
     pub criteria: Vec<CriterionState>,
-    /// Questions to a person.
-    pub asks: Vec<String>,
 }
 
 /// A trigger that did something at its walls.
@@ -139,8 +182,14 @@ pub struct CallView {
     pub seed: u64,
     /// When it was intended.
     pub at: Timestamp,
+    /// The approval that it used up.
+    pub ask: Option<AskId>,
+    /// Whether the host ended while it was made.
+    pub unknown: bool,
     /// How it ended; `None` while it runs, or after a crash.
     pub ended: Option<Ended>,
+    /// Whether its outcome is what a person says of it.
+    pub attested: bool,
     /// What it used.
     pub used: Option<Used>,
     /// The digest of its log.
@@ -248,86 +297,6 @@ pub struct ContradictionView {
     pub other: Digest,
 }
 
-/// Something that a call read, named in its arguments.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadFile {
-    /// As the call saw it: a path under `/in` or `/artifacts`.
-    pub place: String,
-    /// Its content.
-    pub digest: Digest,
-}
-
-impl RunView {
-    /// The current fact on a subject: the newest, unless it merely restates one with more to stand on.
-    pub fn fact(&self, subject: &str) -> Option<&FactView> {
-        self.current(self.by_subject.get(subject)?)
-    }
-
-    /// The current facts, in the order of subjects.
-    pub fn current_facts(&self) -> impl Iterator<Item = &FactView> {
-        self.by_subject.values().filter_map(|versions| self.current(versions))
-    }
-
-    fn current(&self, versions: &[usize]) -> Option<&FactView> {
-        let facts = versions.iter().filter_map(|at| self.facts.get(*at));
-        facts.reduce(|before, fact| if fact.entry.replaces(&before.entry) { fact } else { before })
-    }
-
-    /// Whether the report counts this fact: its level is the task's, or higher.
-    pub fn counts(&self, fact: &FactView) -> bool {
-        fact.entry.level >= self.task.level
-    }
-
-    /// The artifact at `<subgoal>/<path>`; of several, the last that was accepted.
-    pub fn artifact(&self, place: &str) -> Option<(usize, &ArtifactView)> {
-        self.artifacts.iter().enumerate().rev().find(|(_, artifact)| artifact.place() == place)
-    }
-
-    /// Every subgoal, in the order of the task.
-    pub fn subgoals(&self) -> impl Iterator<Item = &SubgoalView> {
-        self.stages.iter().flat_map(|stage| &stage.subgoals)
-    }
-
-    /// Every call, in the order of the task.
-    pub fn calls(&self) -> impl Iterator<Item = &CallView> {
-        self.subgoals().flat_map(|subgoal| &subgoal.calls)
-    }
-
-    /// The call with this id.
-    pub fn call(&self, id: &CallId) -> Option<&CallView> {
-        self.calls().find(|call| call.id == *id)
-    }
-
-    /// The version of a component of the run.
-    pub fn version_of(&self, component: &Digest) -> Option<&str> {
-        let card = self.components.iter().find(|card| card.component == *component)?;
-        Some(&card.manifest.version)
-    }
-
-    /// The files that a call's arguments name; all inputs of the task if they name none.
-    pub fn files_of(&self, call: &CallView) -> Vec<ReadFile> {
-        let mut named = BTreeSet::new();
-        texts(&call.args, &mut named);
-        let inputs: Vec<ReadFile> = self
-            .task
-            .inputs
-            .iter()
-            .map(|input| ReadFile { place: format!("/in/{}", input.file), digest: input.digest })
-            .collect();
-        let artifacts = self.artifacts.iter().map(|artifact| ReadFile {
-            place: format!("/artifacts/{}", artifact.place()),
-            digest: artifact.file.digest,
-        });
-        let found: Vec<ReadFile> = inputs
-            .iter()
-            .cloned()
-            .chain(artifacts)
-            .filter(|file| named.contains(file.place.as_str()))
-            .collect();
-        if found.is_empty() { inputs } else { found }
-    }
-}
-
 impl FactView {
     /// The value at a JSON Pointer; the empty one is the whole content.
     pub fn value(&self, pointer: &str) -> Option<&Value> {
@@ -343,6 +312,23 @@ impl ArtifactView {
 }
 
 impl SubgoalView {
+    /// One that was not opened yet.
+    pub fn new(id: SubgoalId, goal: String) -> Self {
+        SubgoalView {
+            id,
+            goal,
+            opened: None,
+            closed: None,
+            closing: None,
+            args: Map::new(),
+            scope: Vec::new(),
+            triggers: Vec::new(),
+            calls: Vec::new(),
+            refusals: Vec::new(),
+            criteria: Vec::new(),
+        }
+    }
+
     /// Whether its criteria hold over its accepted facts.
     pub fn is_met(&self) -> bool {
         self.closing == Some(Closing::Met)
@@ -350,29 +336,15 @@ impl SubgoalView {
 }
 
 impl CallView {
-    /// Whether it did not lead to an accepted outcome.
+    /// Whether it failed or was turned down: what uses up an attempt. A call that was stopped with
+    /// the run is made again, and one that happened after all did not go wrong.
     pub fn went_wrong(&self) -> bool {
         match self.ended {
-            None => false,
+            None | Some(Ended::Cancelled | Ended::Happened) => false,
             Some(Ended::Outcome { .. }) => self.accepted == Some(false),
             Some(
                 Ended::Failed { .. } | Ended::Limited { .. } | Ended::Trapped { .. } | Ended::Invalid { .. },
             ) => true,
-        }
-    }
-}
-
-/// Every text in the values of `map`, at any depth.
-fn texts<'v>(map: &'v Map<String, Value>, found: &mut BTreeSet<&'v str>) {
-    let mut left: Vec<&Value> = map.values().collect();
-    while let Some(value) = left.pop() {
-        match value {
-            Value::String(text) => {
-                found.insert(text);
-            }
-            Value::Array(items) => left.extend(items),
-            Value::Object(map) => left.extend(map.values()),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
 }

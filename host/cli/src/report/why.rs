@@ -25,18 +25,22 @@ pub struct Why<'v> {
     fact: &'v FactView,
     call: Option<&'v CallView>,
     value: &'v Value,
+    /// Whether an amendment of the task abandoned the fact.
+    abandoned: bool,
 }
 
 /// The path behind `target`: `SUBJECT`, `SUBJECT#/pointer`, or the same with the id of a fact,
-/// `SUBJECT@VERSION`.
+/// `SUBJECT@VERSION`. An abandoned fact is found by its id alone.
 ///
 /// # Errors
 ///
 /// If there is no such fact (the message names the nearest subjects), or nothing at the pointer.
 pub fn why<'v>(view: &'v RunView, target: &str) -> Result<Why<'v>> {
     let (subject, pointer) = target.split_once('#').unwrap_or((target, ""));
-    let by_id = || view.facts.iter().find(|fact| fact.entry.id.as_str() == subject);
-    let Some(fact) = view.fact(subject).or_else(by_id) else {
+    let is_it = |fact: &&FactView| fact.entry.id.as_str() == subject;
+    let current = view.fact(subject).or_else(|| view.facts.iter().find(is_it));
+    let before = || view.history.facts.iter().find(is_it);
+    let Some(fact) = current.or_else(before) else {
         if view.facts.is_empty() {
             bail!("run {} has no facts", view.run);
         }
@@ -60,7 +64,7 @@ pub fn why<'v>(view: &'v RunView, target: &str) -> Result<Why<'v>> {
         };
         bail!("fact {} has nothing at `{}`; {hint}", fact.entry.id, visible(pointer));
     };
-    Ok(Why { view, fact, call: view.call(&fact.call), value })
+    Ok(Why { view, fact, call: view.call(&fact.call), value, abandoned: current.is_none() })
 }
 
 impl Why<'_> {
@@ -68,7 +72,11 @@ impl Why<'_> {
     pub fn text(&self) -> String {
         let Why { view, fact, value, .. } = self;
         let entry = &fact.entry;
-        let counted = if view.counts(fact) { "" } else { ", not counted by this task" };
+        let counted = match (self.abandoned, view.counts(fact)) {
+            (true, _) => ", abandoned when the task was amended",
+            (false, true) => "",
+            (false, false) => ", not counted by this task",
+        };
         let mut out = vec![
             escape::cut(&number::show(value, Format::Exact), LINE_MAX),
             format!("  is in fact    {} ({}), {}{counted}", entry.id, entry.kind, entry.level.as_str()),
@@ -85,7 +93,8 @@ impl Why<'_> {
             }));
         }
         if let Some(call) = self.call {
-            out.push(format!("  from call     {}, attempt {}", call.id.as_str(), call.attempt));
+            let attested = if call.attested { ", its outcome as a person says" } else { "" };
+            out.push(format!("  from call     {}, attempt {}{attested}", call.id.as_str(), call.attempt));
             out.push(format!("    skill       {} {}", call.skill, call.version));
             out.push(format!("    component   {}", call.component));
             out.push(format!(
@@ -124,7 +133,8 @@ impl Why<'_> {
             "schema": SCHEMA,
             "value": value,
             "fact": super::json::fact_json(fact),
-            "counted": view.counts(fact),
+            "counted": view.counts(fact) && !self.abandoned,
+            "abandoned": self.abandoned,
             "verified_by": verified_by_json(&fact.verified_by),
             "call": call,
             "subgoal": fact.subgoal,

@@ -1,6 +1,6 @@
 //! The endings of calls, subgoals and runs in words, as plain text, not yet escaped.
 
-use checkrein_contract::event::{Closing, Ended, Reason, RunStatus};
+use checkrein_contract::event::{Closing, Ended, Reason, RunStatus, Stop};
 use checkrein_contract::grant::Clock;
 use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::{Finding, LimitHit, Remedy, Severity};
@@ -25,11 +25,14 @@ pub fn time(at: Timestamp) -> String {
     }
 }
 
-/// How a run stands.
-pub fn status(status: Option<RunStatus>) -> &'static str {
-    match status {
-        Some(status) => status.as_str(),
-        None => "not ended",
+/// The word for how a run stands: how it ended, why it stopped, or whether it is driven. A log that
+/// goes on without an end while nobody drives it was interrupted.
+pub fn state(status: Option<RunStatus>, stopped: Option<Stop>, driven: bool) -> &'static str {
+    match (status, stopped) {
+        (Some(status), _) => status.as_str(),
+        (None, Some(stop)) => stop.as_str(),
+        (None, None) if driven => "running",
+        (None, None) => "interrupted",
     }
 }
 
@@ -79,6 +82,8 @@ pub fn ended(ended: Option<&Ended>) -> String {
         Some(Ended::Invalid { problem: wrong }) => {
             format!("returned what the interface does not allow: {}", problem(wrong))
         }
+        Some(Ended::Cancelled) => "cancelled: the run was stopped while it was made".to_owned(),
+        Some(Ended::Happened) => "happened, as a person says; what came out of it is not known".to_owned(),
     }
 }
 

@@ -11,7 +11,7 @@ use checkrein_contract::id::{CallId, FactId, SubgoalId};
 use checkrein_contract::interface::{
     Assessment, Body, Call, Cause, Fact, Failure, Mishap, Outcome, Subgoal, Submission, Verdict,
 };
-use checkrein_contract::limits::LimitKey;
+use checkrein_contract::limits::{LimitKey, Used};
 use checkrein_contract::port::{
     BoxFuture, End, Execution, FactSource, NoFacts, NoObserver, Observer, Ran, Setting, StorageError, Tree,
 };
@@ -24,10 +24,10 @@ use crate::action::read_only;
 use crate::effect::{Effect, Input};
 use crate::pool::{Contents, PoolView};
 use crate::state::{CallState, State};
-use crate::step::wall_left;
 use crate::{criteria, gateway, planner, reference};
 
-type Work = BoxFuture<'static, Result<Input, DriveError>>;
+/// What comes of an effect.
+pub(super) type Work = BoxFuture<'static, Result<Input, DriveError>>;
 
 /// The work of an effect.
 pub(super) fn perform(
@@ -45,14 +45,62 @@ pub(super) fn perform(
         Effect::Verify { call, judge, .. } => context.verify(call, judge)?,
         Effect::Recover { call } => context.recover(call),
         Effect::Evaluate { subgoal } => context.evaluate(subgoal),
-        Effect::WaitUntil { subgoal, until } => {
-            let (wait, subgoal) = (world.clock.until(*until), subgoal.clone());
-            Box::pin(async move {
-                wait.await;
-                Ok(Input::TimerReached { subgoal })
-            })
+        // Time is the driver's.
+        Effect::WaitUntil { subgoal, .. } => {
+            Box::pin(std::future::ready(Ok(Input::TimerReached { subgoal: subgoal.clone() })))
         }
     })
+}
+
+/// How a call ended, and what is to be logged of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Made {
+    /// How it ended, with the outcome put into a blob.
+    pub(crate) ended: Ended,
+    /// What it used.
+    pub(crate) used: Used,
+    /// Its log, if it wrote any.
+    pub(crate) log: Option<Digest>,
+    /// What it did at its walls.
+    pub(crate) record: Record,
+}
+
+/// Makes a call, as it stands in the state; executed again over what was `recorded` of it, if that is
+/// given.
+///
+/// # Errors
+///
+/// If what the call sees cannot be laid out; later, if the host could not run it.
+pub(crate) fn executes(
+    world: &World,
+    contents: &Contents,
+    state: &State,
+    id: &CallId,
+    recorded: Option<Arc<Record>>,
+) -> Result<BoxFuture<'static, Result<Made, DriveError>>, DriveError> {
+    let context = Context { world, contents, state };
+    let call = &state.calls[id];
+    let card = context.card(call)?;
+    let input = context.input_tree()?;
+    let artifacts = context.artifact_tree(call)?;
+    let observer = world.watcher.observer(id, &call.subgoal);
+    let facts = Arc::new(context.scope_view(call));
+    let mut setting = context.setting(&call.subgoal, card, call.seed, facts.clone(), observer);
+    setting.input = Some(input.path().to_owned());
+    setting.artifacts = Some(artifacts.path().to_owned());
+    setting.limits = setting.limits.with(LimitKey::Fuel, call.fuel).with(LimitKey::Wall, call.wall_ms);
+    setting.recorded = recorded;
+    let request = context.call(id, call, card);
+    let (guests, blobs) = (world.guests.clone(), world.blobs.clone());
+    let name = call.skill.clone();
+    Ok(Box::pin(async move {
+        let ran = guests.execute(setting, request).await;
+        drop((input, artifacts));
+        facts.whole()?;
+        let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
+        let ended = ended(&name, ran.end, &ran.log, |bytes| blobs.put(bytes))?;
+        Ok(Made { ended, used: ran.used, log, record: ran.record })
+    }))
 }
 
 struct Context<'c> {
@@ -65,7 +113,7 @@ impl Context<'_> {
     fn propose(&self, subgoal: &SubgoalId) -> Work {
         let action = planner::propose(self.state, subgoal).to_json();
         let subgoal = subgoal.clone();
-        Box::pin(std::future::ready(Ok(Input::Proposed { subgoal, action })))
+        Box::pin(std::future::ready(Ok(Input::Proposed { subgoal, action, tokens: 0 })))
     }
 
     fn resolve(&self, subgoal: &SubgoalId) -> Work {
@@ -89,7 +137,7 @@ impl Context<'_> {
         let asked = self.asked(subgoal);
         let settings = skills.iter().filter_map(|name| {
             let card = self.state.skill(name)?;
-            Some((card.clone(), self.setting(card, 0, Arc::new(NoFacts), Arc::new(NoObserver))))
+            Some((card.clone(), self.setting(subgoal, card, 0, Arc::new(NoFacts), Arc::new(NoObserver))))
         });
         let settings: Vec<(ComponentCard, Setting)> = settings.collect();
         let named = self.state.spec(subgoal).skill.is_some();
@@ -106,26 +154,11 @@ impl Context<'_> {
     }
 
     fn execute(&self, id: &CallId) -> Result<Work, DriveError> {
-        let call = &self.state.calls[id];
-        let card = self.card(call)?;
-        let input = self.input_tree()?;
-        let artifacts = self.artifact_tree(call)?;
-        let observer = self.world.watcher.observer(id, &call.subgoal);
-        let facts = Arc::new(self.scope_view(call));
-        let mut setting = self.setting(card, call.seed, facts.clone(), observer);
-        setting.input = Some(input.path().to_owned());
-        setting.artifacts = Some(artifacts.path().to_owned());
-        setting.limits = setting.limits.with(LimitKey::Fuel, call.fuel).with(LimitKey::Wall, call.wall_ms);
-        let request = self.call(id, call, card);
-        let (guests, blobs) = (self.world.guests.clone(), self.world.blobs.clone());
-        let (id, name) = (id.clone(), call.skill.clone());
+        let made = executes(self.world, self.contents, self.state, id, None)?;
+        let call = id.clone();
         Ok(Box::pin(async move {
-            let ran = guests.execute(setting, request).await;
-            drop((input, artifacts));
-            facts.whole()?;
-            let log = if ran.log.is_empty() { None } else { Some(blobs.put(ran.log.as_bytes())?) };
-            let ended = ended(&name, ran.end, &ran.log, |bytes| blobs.put(bytes))?;
-            Ok(Input::Executed { call: id, ended, used: ran.used, log, record: ran.record })
+            let Made { ended, used, log, record } = made.await?;
+            Ok(Input::Executed { call, ended, used, log, record })
         }))
     }
 
@@ -146,7 +179,7 @@ impl Context<'_> {
             gateway::submitted(call).1.iter().map(|file| (file.path.clone(), file.digest)).collect();
         let work = self.world.blobs.tree(&files)?;
         let facts = Arc::new(self.scope_view(call));
-        let mut setting = self.setting(card, call.seed, facts.clone(), Arc::new(NoObserver));
+        let mut setting = self.setting(&call.subgoal, card, call.seed, facts.clone(), Arc::new(NoObserver));
         setting.input = Some(input.path().to_owned());
         setting.artifacts = Some(artifacts.path().to_owned());
         setting.work = Some(work.path().to_owned());
@@ -176,7 +209,7 @@ impl Context<'_> {
             cause: self.cause(call),
             earlier: earlier.map(|other| self.cause(&self.state.calls[other])).collect(),
         };
-        let setting = self.setting(card, call.seed, Arc::new(NoFacts), Arc::new(NoObserver));
+        let setting = self.setting(&call.subgoal, card, call.seed, Arc::new(NoFacts), Arc::new(NoObserver));
         let (guests, id, name) = (self.world.guests.clone(), id.clone(), call.skill.clone());
         Box::pin(async move {
             let ran = guests.recover(setting, mishap).await;
@@ -223,13 +256,15 @@ impl Context<'_> {
 
     fn setting(
         &self,
+        subgoal: &SubgoalId,
         card: &ComponentCard,
         seed: u64,
         facts: Arc<dyn FactSource>,
         observer: Arc<dyn Observer>,
     ) -> Setting {
-        // Whatever runs, the run's own wall time bounds it.
-        let wall = card.limits.get(LimitKey::Wall).min(wall_left(self.state).unwrap_or(u64::MAX));
+        // Whatever runs, what its subgoal has left of its wall time bounds it.
+        let left = self.state.wall_left(subgoal).map_or(u64::MAX, |(_, left)| left);
+        let wall = card.limits.get(LimitKey::Wall).min(left);
         Setting {
             component: card.component,
             limits: card.limits.clone().with(LimitKey::Wall, wall),
@@ -241,6 +276,7 @@ impl Context<'_> {
             observer,
             clock: self.state.setup.as_ref().map(|setup| setup.clock).unwrap_or_default(),
             seed,
+            recorded: None,
         }
     }
 
@@ -335,6 +371,10 @@ impl Context<'_> {
                 Some((_, Judgement::Rejected { findings, .. })) => Cause::Rejected(findings.clone()),
                 _ => Cause::Other("it was not verified".to_owned()),
             },
+            Some(Ended::Happened) => {
+                Cause::Other("a person says that it happened; what came out of it is not known".to_owned())
+            }
+            Some(Ended::Cancelled) => Cause::Other("it was cancelled".to_owned()),
             None => Cause::Other("it has not ended".to_owned()),
         }
     }

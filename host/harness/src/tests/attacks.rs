@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Closing, Event, Judgement, RunStatus, Setup};
+use checkrein_contract::event::{Closing, Event, Judgement, RunStatus, Setup, Stop};
 use checkrein_contract::grant::{Access, Folder, Granted};
 use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::{
@@ -19,7 +19,7 @@ use checkrein_contract::task::Mode;
 use serde_json::json;
 
 use super::closing;
-use crate::driver::{Driver, World};
+use crate::driver::{Driver, Finish, World};
 use crate::state::State;
 use crate::testing::*;
 
@@ -61,11 +61,11 @@ impl Guests for Fetching {
     }
 }
 
-fn run_fetching(guests: &Arc<Fetching>, setup: Setup) -> (RunStatus, State) {
+fn run_fetching(guests: &Arc<Fetching>, setup: Setup) -> (Finish, State) {
     let world = World { guests: guests.clone(), ..world(Arc::new(good())) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world, MemoryLog::default(), setup).unwrap();
-    runtime.block_on(driver.run()).unwrap()
+    runtime.block_on(driver.run(std::future::pending())).unwrap()
 }
 
 /// What the gateway found wrong in a run.
@@ -216,7 +216,7 @@ fn what_triggers_and_recoveries_were_refused_is_recorded() {
     let events = log.events.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world, log, setup(vec![subgoal("one")])).unwrap();
-    runtime.block_on(driver.run()).unwrap();
+    runtime.block_on(driver.run(std::future::pending())).unwrap();
     let events = events.lock().unwrap();
     let trigger = events.iter().find_map(|(_, event)| match event {
         Event::SkillsAssessed { assessed, .. } => Some(&assessed[0].record),
@@ -311,12 +311,12 @@ fn no_effects_and_a_post() {
         setup.task.mode = Mode::ReadWrite;
         let guests = Fetching::new(good(), Record::default());
         let (status, _) = run_fetching(&guests, setup.clone());
-        assert_eq!(status, RunStatus::NeedsPerson, "{network}");
+        assert_eq!(status, Finish::Stopped(Stop::Person), "{network}");
         assert!(guests.granted.lock().unwrap().is_empty());
         // The operator may know better.
         setup.skills[0].effects = Effects::Idempotent;
         let (status, _) = run_fetching(&guests, setup);
-        assert_eq!(status, RunStatus::Done);
+        assert_eq!(status, Finish::Ended(RunStatus::Done));
     }
 }
 
@@ -324,7 +324,7 @@ fn no_effects_and_a_post() {
 fn a_grant_that_changes_something_is_dropped_where_a_task_only_reads() {
     let guests = Fetching::new(good(), Record::default());
     let (status, _) = run_fetching(&guests, granted("GET,POST https://a.test/*", Some(Access::ReadWrite)));
-    assert_eq!(status, RunStatus::Done);
+    assert_eq!(status, Finish::Ended(RunStatus::Done));
     let granted = guests.granted.lock().unwrap();
     assert!(!granted[0].changes(), "{granted:?}");
     assert_eq!((granted[0].network.len(), granted[0].files.len()), (1, 1));

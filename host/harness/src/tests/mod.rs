@@ -1,13 +1,15 @@
 //! The task loop, turn by turn.
 
+mod asks;
 mod attacks;
+mod model;
 mod random;
 mod wary;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use checkrein_contract::event::{Closing, Event, RunStatus};
+use checkrein_contract::event::{Closing, Event, Person, RunStatus};
 use checkrein_contract::id::SubgoalId;
 use checkrein_contract::interface::{Cause, FailureKind, Level, LimitHit, Remedy};
 use checkrein_contract::port::End;
@@ -35,6 +37,7 @@ fn what_is_verified_becomes_a_fact() {
         ended.kinds(),
         [
             "run-started",
+            "lease-taken",
             "restore-point-set",
             "stage-entered",
             "subgoal-opened",
@@ -116,7 +119,7 @@ fn a_rejection_enters_nothing_and_the_same_action_is_refused() {
     assert!(ended.state.facts.is_empty());
     assert_eq!(guests.calls.lock().unwrap().len(), 1);
     let refused = |observation: &Observation| matches!(observation, Observation::Refused(of) if of[0].rule == "repeated");
-    assert!(ended.state.subgoal(&"one".into()).observations.iter().any(refused));
+    assert!(ended.observations().iter().any(refused));
 }
 
 #[test]
@@ -183,7 +186,7 @@ fn silence_is_not_agreement() {
         }
         _ => false,
     };
-    assert!(ended.state.subgoal(&"one".into()).observations.iter().any(unchecked));
+    assert!(ended.observations().iter().any(unchecked));
 }
 
 #[test]
@@ -289,12 +292,16 @@ fn nothing_starts_after_a_subgoal_that_was_not_met() {
 }
 
 #[test]
-fn a_question_ends_the_run_for_now() {
+fn a_question_that_nobody_answers_ends_its_subgoal() {
     let mut script = good();
     script.execute = VecDeque::from([failure(FailureKind::Denied)]).into();
     script.recover = VecDeque::from([advises(Remedy::AskPerson("may I?".to_owned()))]).into();
-    let ended = run(&Arc::new(script), setup(vec![subgoal("one")]));
-    assert_eq!(ended.status, RunStatus::NeedsPerson);
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.person = Person::Never;
+    let ended = run(&Arc::new(script), setup);
+    assert_eq!(ended.status, RunStatus::NotReached);
+    assert!(matches!(closing(&ended.state, "one"), Closing::NeedsPerson { .. }));
+    assert!(ended.kinds().contains(&"ask-opened"));
 }
 
 #[test]
@@ -338,7 +345,7 @@ fn a_full_disk_ends_the_run_with_the_log_whole() {
     let events = log.events.clone();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world(guests.clone()), log, setup(vec![subgoal("one")])).unwrap();
-    let error = runtime.block_on(driver.run()).err().unwrap();
+    let error = runtime.block_on(driver.run(std::future::pending())).err().unwrap();
     assert!(matches!(error, DriveError::Storage(_)));
     assert!(events.lock().unwrap().len() <= 8);
 }

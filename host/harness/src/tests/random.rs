@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use checkrein_contract::event::{Ended, Event, Judge, Judgement};
+use checkrein_contract::event::{Ended, Event, Judge, Judgement, Person};
 use checkrein_contract::interface::{
     Advice, Failure, FailureKind, Level, LimitHit, Outcome, Remedy, Verdict,
 };
@@ -135,7 +135,9 @@ proptest! {
             goal.budget = Budget { calls: Some(calls), ..Budget::default() };
         }
         three.after = vec!["one".into()];
-        let ended = run(&Arc::new(script), with_verifier(setup(vec![one, two, three])));
+        let mut setup = with_verifier(setup(vec![one, two, three]));
+        setup.person = Person::Never;
+        let ended = run(&Arc::new(script), setup);
         let events: Vec<Event> = ended.events.into_iter().map(|(_, event)| event).collect();
         check(&events, calls, attempts);
         for fact in ended.state.facts.values() {

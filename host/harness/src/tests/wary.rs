@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use checkrein_contract::event::{Closing, Event, RunStatus};
+use checkrein_contract::event::{Closing, Event, Person, RunStatus};
 use checkrein_contract::interface::{FailureKind, Level, Remedy};
 use checkrein_contract::manifest::{Effects, Kind};
 use checkrein_contract::port::StorageError;
@@ -78,8 +78,9 @@ fn what_cannot_be_taken_back_waits_for_a_person() {
     let mut setup = setup(vec![subgoal("one")]);
     setup.task.mode = checkrein_contract::task::Mode::ReadWrite;
     setup.skills[0].effects = Effects::Irreversible;
+    setup.person = Person::Never;
     let ended = run(&guests, setup);
-    assert_eq!(ended.status, RunStatus::NeedsPerson);
+    assert!(matches!(closing(&ended.state, "one"), Closing::NeedsPerson { .. }));
     assert!(guests.calls.lock().unwrap().is_empty());
 }
 
@@ -160,7 +161,7 @@ fn a_verifier_that_is_bound_and_not_there_is_no_pass() {
     setup.verifiers.clear();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world(Arc::new(good())), MemoryLog::default(), setup).unwrap();
-    assert!(matches!(runtime.block_on(driver.run()), Err(DriveError::Host { .. })));
+    assert!(matches!(runtime.block_on(driver.run(std::future::pending())), Err(DriveError::Host { .. })));
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn a_content_that_cannot_be_read_back_is_an_error_and_not_an_absent_fact() {
     let world = crate::driver::World { blobs, ..world(Arc::new(good())) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let driver = Driver::start(world, MemoryLog::default(), setup(vec![subgoal("one")])).unwrap();
-    let error = runtime.block_on(driver.run()).err().unwrap();
+    let error = runtime.block_on(driver.run(std::future::pending())).err().unwrap();
     assert!(matches!(error, DriveError::Storage(StorageError::Missing { .. })), "{error}");
 }
 
@@ -209,7 +210,11 @@ fn a_grant_caps_a_skill_that_is_made_for_everything() {
     both.skills[1].max_score = 49;
     let ended = run(&guests, both.clone());
     assert_eq!(ended.status, RunStatus::Done, "{:?}", ended.kinds());
-    let assessed = ended.state.subgoal(&"one".into()).assessed.clone();
+    let assessed = ended.events.iter().find_map(|(_, event)| match event {
+        Event::SkillsAssessed { assessed, .. } => Some(assessed.clone()),
+        _ => None,
+    });
+    let assessed = assessed.unwrap();
     let scores: Vec<(&str, u8)> = assessed.iter().map(|one| (one.skill.as_str(), one.score)).collect();
     assert_eq!(scores, [("skill", 50), ("greedy", 49)]);
     // Capped at nothing, it is not called even where the task names it.

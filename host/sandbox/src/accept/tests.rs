@@ -176,8 +176,13 @@ fn whatever_is_taken_can_be_read_back_from_what_it_is_stored_in() {
     let limits = Limits::default();
     let acceptor = acceptor(&limits);
     let call = || "r/s/1".into();
-    let ended =
-        |ended| Event::CallEnded { call: call(), ended, log: Some(Digest::ZERO), record: Record::default() };
+    let ended = |ended| Event::CallEnded {
+        call: call(),
+        ended,
+        log: Some(Digest::ZERO),
+        record: Record::default(),
+        attested: false,
+    };
     for deep in deepest() {
         let mut raw = outcome();
         (raw.content, raw.facts[0].content) = (deep.clone(), deep.clone());

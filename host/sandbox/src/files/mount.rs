@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use checkrein_contract::grant::{Access, Folder};
 use checkrein_contract::port::{Setting, StorageError};
@@ -57,19 +58,18 @@ pub fn check_folder(grant: &Folder, protected: &[Protected]) -> Result<(), Strin
     open_granted(grant, protected).map(drop)
 }
 
-/// Opens the folders that a part sees. `work` is an executor's own; `places` are folders of the
-/// sandbox that no grant may reach, and `protected` is what else a grant is held against.
+/// Opens the folders of the host's own that a part sees, and adds those that were granted. An
+/// executor's own `/work` and granted folders are given.
 ///
 /// # Errors
 ///
-/// If one cannot be opened, or a granted one may not be given.
+/// If one cannot be opened.
 pub(crate) fn mounts(
     reach: Reach,
     setting: &Setting,
     work: Option<&Path>,
-    places: &[&Path],
-    protected: &[Protected],
-) -> Result<Vec<Mount>, NotMounted> {
+    granted: &[Mount],
+) -> Result<Vec<Mount>, StorageError> {
     let work = match reach {
         Reach::Nothing => return Ok(Vec::new()),
         Reach::OwnWork => work.map(|path| (path, Access::ReadWrite)),
@@ -84,23 +84,36 @@ pub(crate) fn mounts(
     let mut mounts = Vec::new();
     for (name, mount) in own {
         let Some((path, access)) = mount else { continue };
-        let file = File::open(path).and_then(folder).map_err(|error| StorageError::of_io(path, &error));
-        mounts.push(Mount::new(name, file.map_err(NotMounted::Storage)?, access, false));
+        let file = File::open(path).and_then(folder).map_err(|error| StorageError::of_io(path, &error))?;
+        mounts.push(Mount::new(name, file, access, false));
     }
     // Verifications judge what the call left, and nothing else.
-    let granted: &[Folder] = if reach == Reach::OwnWork { &setting.granted.files } else { &[] };
-    if granted.is_empty() {
-        return Ok(mounts);
-    }
-    let places = places.iter().map(|place| Protected::Folder(place.to_path_buf()));
-    let all: Vec<Protected> = places.chain(protected.iter().cloned()).collect();
-    for grant in granted {
-        let file = open_granted(grant, &all).map_err(|why| {
-            NotMounted::Granted(format!("the folder of the grant `files = [\"{grant}\"]` {why}"))
-        })?;
-        mounts.push(Mount::new(&grant.path, file, grant.access, true));
+    if reach == Reach::OwnWork {
+        mounts.extend_from_slice(granted);
     }
     Ok(mounts)
+}
+
+/// Opens a granted folder, held against what is protected.
+///
+/// # Errors
+///
+/// If it may not be given, with its grant.
+pub(crate) fn mount_granted(grant: &Folder, protected: &[Protected]) -> Result<Mount, NotMounted> {
+    let file = open_granted(grant, protected).map_err(|why| {
+        NotMounted::Granted(format!("the folder of the grant `files = [\"{grant}\"]` {why}"))
+    })?;
+    Ok(Mount::new(&grant.path, file, grant.access, true))
+}
+
+/// Opens a copy of a granted folder, which the guest sees in its place.
+///
+/// # Errors
+///
+/// If the copy cannot be opened.
+pub(crate) fn mount_copy(grant: &Folder, copy: &Path) -> Result<Mount, StorageError> {
+    let file = File::open(copy).and_then(folder).map_err(|error| StorageError::of_io(copy, &error))?;
+    Ok(Mount::new(&grant.path, file, grant.access, true))
 }
 
 fn folder(file: File) -> io::Result<File> {
@@ -108,6 +121,11 @@ fn folder(file: File) -> io::Result<File> {
 }
 
 impl Mount {
+    /// The folder itself.
+    pub(crate) fn folder(&self) -> Arc<File> {
+        Arc::clone(&self.dir.dir)
+    }
+
     fn new(name: &str, file: File, access: Access, granted: bool) -> Self {
         let (permissions, mode) = match access {
             Access::ReadOnly => (FsPerms::ReadOnly, OpenMode::READ),

@@ -42,6 +42,11 @@ impl Count {
         if used <= self.allowed { Ok(()) } else { Err(self.refusal(used)) }
     }
 
+    /// How much of it there is.
+    pub(super) fn allowed(&self) -> u64 {
+        self.allowed
+    }
+
     fn refusal(&self, used: u64) -> Refusal {
         let (what, grant) = over(self.key, self.allowed, used);
         let told = match self.key {
@@ -55,7 +60,12 @@ impl Count {
 /// What is told of a limit that was passed, and a grant that would have let more through. How much
 /// would have been enough is not known: the rest was not read.
 pub(super) fn over(key: LimitKey, allowed: u64, used: u64) -> (String, String) {
-    let what = format!("limit `{key}`: {} allowed, {} used", key.show(allowed), key.show(used));
+    let what = format!("{}: {} allowed, {} used", passed(key), key.show(allowed), key.show(used));
     let wanted = used.max(allowed.saturating_mul(2)).checked_next_power_of_two().unwrap_or(used);
     (what, format!("limits = {{ {key} = \"{}\" }}", key.show(wanted)))
+}
+
+/// How the words about a limit that was passed begin: a record is read by them again.
+pub(super) fn passed(key: LimitKey) -> String {
+    format!("limit `{key}`")
 }

@@ -17,12 +17,15 @@ use tokio::time::timeout_at;
 use super::check::{in_the_clear, permit, reachable, shown};
 use super::client::{client, explain};
 use super::open::{Answer, Exit, Hop};
-use super::{NoAnswer, headers, secrets};
+use super::{Network, NoAnswer, headers, secrets};
 use crate::text::one_line;
 
 /// Bytes of all headers of an answer.
 const HEADERS_MAX: u64 = 64 << 10;
 
+/// What is recorded of an exchange whose time was up. A call that is executed again is told the
+/// same by it, so these words stay as they are.
+pub(super) const LATE: &str = "there was no whole answer in time";
 /// What is recorded of an exchange that nobody saw the end of.
 const CUT_OFF: &str = "the call ended before there was an answer";
 
@@ -43,7 +46,7 @@ struct Entry {
 
 impl Exit {
     /// Checks a request, sends it and records what came of it.
-    pub(super) async fn exchange(&self, hop: &Hop) -> Result<Answer, NoAnswer> {
+    pub(super) async fn send(&self, network: &Network, hop: &Hop) -> Result<Answer, NoAnswer> {
         let method = hop.method.as_str();
         // Not even a name is looked up any more.
         if self.recorder.is_closed() {
@@ -53,11 +56,11 @@ impl Exit {
         in_the_clear(self.clear, method, &hop.target).map_err(|why| self.refuse(why))?;
         let mut headers = hop.headers.clone();
         let uses = &self.granted.secrets;
-        secrets::set(&mut headers, uses, &self.network.secrets, rule, method, &hop.target)
+        secrets::set(&mut headers, uses, &network.secrets, rule, method, &hop.target)
             .and_then(|()| self.budget.calls.take(1))
             .and_then(|()| self.budget.sent.take(sent_size(hop, &headers)))
             .map_err(|why| self.refuse(why))?;
-        let addresses = match timeout_at(hop.until.into(), self.addresses(hop, rule)).await {
+        let addresses = match timeout_at(hop.until.into(), addresses(network, hop, rule)).await {
             Ok(Err(Broken::Refused(refusal))) => return Err(self.refuse(refusal)),
             addresses => addresses,
         };
@@ -65,7 +68,7 @@ impl Exit {
         let Some(mut entry) = self.begin(hop, sent) else { return Err(too_late(hop)) };
         let answer = match addresses {
             Ok(Ok(addresses)) => {
-                let perform = self.perform(hop, &addresses, headers, &mut entry.exchange);
+                let perform = self.perform(network, hop, &addresses, headers, &mut entry.exchange);
                 timeout_at(hop.until.into(), perform).await
             }
             Ok(Err(broken)) => Ok(Err(broken)),
@@ -83,7 +86,7 @@ impl Exit {
                 Err(NoAnswer::Transport(format!("{}: {why}", shown(method, &hop.target))))
             }
             Err(_) => {
-                entry.fail(self, "there was no whole answer in time".to_owned());
+                entry.fail(self, LATE.to_owned());
                 Err(NoAnswer::TimedOut)
             }
         }
@@ -121,12 +124,13 @@ impl Exit {
 
     async fn perform(
         &self,
+        network: &Network,
         hop: &Hop,
         addresses: &[IpAddr],
         headers: HeaderMap,
         exchange: &mut Exchange,
     ) -> Result<Answer, Broken> {
-        let client = client(&self.network.tls, &hop.target, addresses).map_err(Broken::Failed)?;
+        let client = client(&network.tls, &hop.target, addresses).map_err(Broken::Failed)?;
         let request = client.request(hop.method.clone(), hop.target.to_string()).headers(headers);
         let failed = |error| Broken::Failed(explain(error));
         let mut response = request.body(hop.body.clone()).send().await.map_err(failed)?;
@@ -177,20 +181,6 @@ impl Exit {
         })
     }
 
-    /// The addresses to connect to, all of them checked.
-    async fn addresses(&self, hop: &Hop, rule: &Rule) -> Result<Vec<IpAddr>, Broken> {
-        let addresses = match &hop.target.host {
-            Host::Address(address) => vec![*address],
-            Host::Name(name) => self.network.resolver.resolve(name).await.map_err(|error| {
-                Broken::Failed(format!("`{name}` cannot be resolved: {}", one_line(&error.to_string())))
-            })?,
-        };
-        if addresses.is_empty() {
-            return Err(Broken::Failed(format!("`{}` has no address", hop.target.host)));
-        }
-        reachable(rule, hop.method.as_str(), &hop.target, addresses).map_err(Broken::Refused)
-    }
-
     /// Stores a body. What cannot be stored cannot be answered for: the call ends with the disk's
     /// failure.
     async fn store(&self, body: Bytes) -> Result<Digest, NoAnswer> {
@@ -223,13 +213,28 @@ impl Entry {
     }
 }
 
+/// The addresses to connect to, all of them checked.
+async fn addresses(network: &Network, hop: &Hop, rule: &Rule) -> Result<Vec<IpAddr>, Broken> {
+    let addresses = match &hop.target.host {
+        Host::Address(address) => vec![*address],
+        Host::Name(name) => network.resolver.resolve(name).await.map_err(|error| {
+            Broken::Failed(format!("`{name}` cannot be resolved: {}", one_line(&error.to_string())))
+        })?,
+    };
+    if addresses.is_empty() {
+        return Err(Broken::Failed(format!("`{}` has no address", hop.target.host)));
+    }
+    reachable(rule, hop.method.as_str(), &hop.target, addresses).map_err(Broken::Refused)
+}
+
 /// What a request is told that outlived its call.
-fn too_late(hop: &Hop) -> NoAnswer {
+pub(super) fn too_late(hop: &Hop) -> NoAnswer {
     let what = shown(hop.method.as_str(), &hop.target);
     NoAnswer::Denied(format!("{what}: the call is over, nothing more is sent"))
 }
 
-fn sent_size(hop: &Hop, headers: &HeaderMap) -> u64 {
+/// What counts as sent: request line, headers, body.
+pub(super) fn sent_size(hop: &Hop, headers: &HeaderMap) -> u64 {
     let line = hop.method.as_str().len() + hop.target.to_string().len();
     (line + hop.body.len()) as u64 + headers::size(headers)
 }

@@ -12,6 +12,9 @@ use checkrein_contract::grant::SecretUse;
 
 use super::secrets::{SECRET_MIN, Secrets, wipe};
 
+/// How what stands for a secret begins.
+pub(super) const MARK: &str = "[secret ";
+
 /// Replaces the secrets of one call by `[secret NAME]`.
 #[derive(Default)]
 pub(crate) struct Scrubber(Vec<Needle>);
@@ -110,7 +113,7 @@ impl Scrubber {
                     end += 1;
                 }
             }
-            clean.extend_from_slice(format!("[secret {}]", needle.name).as_bytes());
+            clean.extend_from_slice(format!("{MARK}{}]", needle.name).as_bytes());
             (at, copied) = (end, end);
         }
         if copied == 0 && clean.is_empty() {

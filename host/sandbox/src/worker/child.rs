@@ -20,6 +20,8 @@ use crate::text::{at_most, excerpt, one_line};
 
 /// Bytes of what a worker writes to stderr that are kept: the last ones.
 const COMPLAINTS: usize = 4 << 10;
+/// What tells a worker that its run is dry.
+pub(super) const DRY: &str = "CHECKREIN_DRY";
 /// Bytes of nonsense that are told.
 const SAID: usize = 4 << 10;
 /// How long a worker may take to begin: to give up its rights, and to try its walls.
@@ -105,22 +107,27 @@ pub(super) struct Child {
 impl Child {
     /// Starts a worker, with an empty environment, and gives the pipe of its answers. To be called
     /// on a thread that lasts: the kernel ends a worker with the thread that started it.
-    /// `argument` is the folder that it reads, or how many seconds of processor time it may use.
+    /// `argument` is the folder that it reads, or how many seconds of processor time it may use; in a
+    /// `dry` one, no import with an effect is linked.
     pub(super) fn start(
         program: &Path,
         role: Role,
         argument: &OsStr,
+        dry: bool,
     ) -> Result<(Self, Receiver), WorkerError> {
-        Self::spawn(program, role, argument).map_err(|source| WorkerError::Start {
+        Self::spawn(program, role, argument, dry).map_err(|source| WorkerError::Start {
             role: role.as_str(),
             program: program.display().to_string(),
             source,
         })
     }
 
-    fn spawn(program: &Path, role: Role, argument: &OsStr) -> io::Result<(Self, Receiver)> {
+    fn spawn(program: &Path, role: Role, argument: &OsStr, dry: bool) -> io::Result<(Self, Receiver)> {
         let mut command = Command::new(std::path::absolute(program)?);
         command.args(["worker", role.as_str()]).arg(argument).env_clear().current_dir("/");
+        if dry {
+            command.env(DRY, "1");
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn()?;
         let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
@@ -300,4 +307,6 @@ pub(super) struct Home {
     pub(super) folder: PathBuf,
     /// What [`crate::cache::build`] says here, and must say there.
     pub(super) build: String,
+    /// Whether its workers link nothing that has an effect.
+    pub(super) dry: bool,
 }

@@ -21,6 +21,7 @@ use checkrein_contract::port::{
 use checkrein_contract::record::Record;
 use tokio::sync::oneshot;
 
+use super::child::DRY;
 use super::frame::{self, Frame, FrameError, Most};
 use super::harden::harden;
 use super::wire::{Answer, Asked, FromJudge, Judged, JudgedEnd, Refusal, ToJudge, Want};
@@ -35,7 +36,8 @@ pub(super) fn main(folder: Option<OsString>) -> Result<(), String> {
     let hardening = harden(Role::Verify, Some(&folder), None)?;
     let pipe = Pipe::new();
     let sandbox =
-        Sandbox::for_judging(Arc::new(pipe.clone()), Arc::new(NoBlobs)).map_err(|error| error.to_string())?;
+        Sandbox::for_judging(Arc::new(pipe.clone()), Arc::new(NoBlobs), std::env::var_os(DRY).is_some())
+            .map_err(|error| error.to_string())?;
     sandbox.block_on(sandbox.self_test())?.map_err(|error| error.to_string())?;
     let build = crate::cache::build(&sandbox.0.engine);
     pipe.send(&FromJudge::Ready { build, hardening }, &[]).map_err(|error| error.to_string())?;
@@ -98,6 +100,8 @@ fn setting(asked: Asked, asking: &Asking) -> Setting {
         observer: Arc::new(asking.clone()),
         clock,
         seed,
+        // What is asked of the network goes to the host, and the host answers from the record.
+        recorded: None,
     }
 }
 

@@ -69,10 +69,10 @@ pub(crate) struct Question {
 impl Pool {
     /// A pool without any worker yet. `folder` is all that they will be able to read, `build` what
     /// they must be.
-    pub(crate) fn new(program: PathBuf, folder: PathBuf, build: String) -> Self {
+    pub(crate) fn new(program: PathBuf, folder: PathBuf, build: String, dry: bool) -> Self {
         let keep = std::thread::available_parallelism().map_or(1, usize::from);
         Pool {
-            home: Home { program, folder, build },
+            home: Home { program, folder, build, dry },
             turns: Semaphore::new(AT_ONCE),
             idle: Mutex::default(),
             keep: keep.clamp(KEPT, AT_ONCE),
@@ -236,7 +236,7 @@ impl Drop for Worker {
 
 impl Worker {
     async fn start(home: &Home) -> Result<Self, WorkerError> {
-        let (child, output) = Child::start(&home.program, Role::Verify, home.folder.as_os_str())?;
+        let (child, output) = Child::start(&home.program, Role::Verify, home.folder.as_os_str(), home.dry)?;
         // A reader of its own: a frame that is half read must not be given up for another event.
         let (frames, received) = mpsc::channel(1);
         let most = Arc::new(Mutex::new(Role::Verify.most_out()));
@@ -541,7 +541,7 @@ mod tests {
         let bytes = wat::parse_str("(component)").unwrap();
         let digest = Digest::of(&bytes);
         let compiled = wasmtime::component::Component::from_binary(&sandbox.0.engine, &bytes).unwrap();
-        let pre = Pre::Bare(sandbox.0.linker.instantiate_pre(&compiled).unwrap());
+        let pre = Pre::Bare(sandbox.0.instantiate_pre(&compiled).unwrap());
         let component = Component::new(digest, bare_manifest("v", Kind::Verifier), pre);
         sandbox.register(Arc::new(component));
 

@@ -55,8 +55,8 @@ async fn timed(sandbox: &Sandbox, component: &Component, setting: &Setting, serv
     let host = &sandbox.0;
     let work = work::create(&host.scratch).unwrap();
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let mut state =
-        state::<Execute>(host, setting, &log, Some(&work), Instant::now() + Duration::from_secs(30)).unwrap();
+    let (own, until) = (Own { work: Some(&work), given: &[] }, Instant::now() + Duration::from_secs(30));
+    let mut state = state::<Execute>(host, setting, &log, own, until, Recorder::default()).unwrap();
     if served == Served::Plainly {
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_blocking_current_thread(true);

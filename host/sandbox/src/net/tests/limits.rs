@@ -148,7 +148,7 @@ async fn a_call_that_is_given_up_leaves_its_record_and_no_task() {
     let record = call.record();
     assert!(record.exchanges[0].error.as_deref().unwrap().contains("ended before"), "{record:?}");
     // The task holds the gate until it is aborted.
-    let open::Open(exit) = call.gate;
+    let open::Open { exit, .. } = call.gate;
     while Arc::strong_count(&exit) > 1 {
         tokio::task::yield_now().await;
     }

@@ -1,0 +1,202 @@
+//! `resume`: a run that stopped, that waits for a person, or whose process ended goes on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use checkrein_contract::Digest;
+use checkrein_contract::event::{ComponentCard, InForce, RunStatus, Setup};
+use checkrein_contract::id::{RunId, SubgoalId};
+use checkrein_contract::port::{Blobs as _, StorageError};
+use checkrein_harness::driver::World;
+use checkrein_harness::{Driver, Resumed, State, due};
+use checkrein_sandbox::{Sandbox, Source};
+use checkrein_store::{Kept, State as Store, StoreError};
+
+use super::ending::{drive, finish};
+use super::run;
+use crate::args::Global;
+use crate::components;
+use crate::error::{CliError, exit, fault, watch};
+use crate::output;
+use crate::pins::{self, Compared};
+use crate::progress::Progress;
+use crate::report::{self, escape::visible};
+use crate::standing::Standing;
+use crate::task_file::DryAnswer;
+use crate::world::{self, SystemClock};
+
+pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -> Result<u8, CliError> {
+    let store = world::existing_state(global)?;
+    let run = store.resolve(wanted)?;
+    let state = load(&store, &run)?;
+    let Some(setup) = state.setup.as_deref().cloned() else { return Err(no_start(&run)) };
+    if let Some(driving) = store.drives(&run)? {
+        return Err(StoreError::Driven { run, holder: driving.holder }.into());
+    }
+    if store.letters(&run, state.letters)?.is_empty()
+        && let Some(code) = nothing_to_do(global, &store, &run, &state)?
+    {
+        return Ok(code);
+    }
+    let standing = Standing::of(global, setup.dry)?;
+    if standing.config.file.is_none() {
+        return Err(CliError::usage(
+            "no checkrein.toml in this folder or above it, so nothing would be granted to the run's components",
+            "name the one that it began with: --config FILE",
+        ));
+    }
+    let sandbox = world::sandbox_of(&store, &standing).await?;
+    load_pinned(&store, &sandbox, &setup).await?;
+    let in_force = in_force(&setup, &standing, accept_config);
+    let answers = if setup.dry { dry_answers(&store, &run)? } else { BTreeMap::new() };
+    let guests = run::guests(&store, sandbox, &setup, answers)?;
+    let log = store.lease(&run)?;
+    output::message(&format!("run {run} goes on: {}", output::one_line(&setup.task.goal, 120)));
+    let (clock, watcher) = (Arc::new(SystemClock::new()), Arc::new(Progress::new()));
+    let world = World { guests, blobs: Arc::new(store.blobs()), clock, watcher };
+    let stop = world::interruption()?;
+    let resumed = Resumed { engine: run::engine(), in_force };
+    drive(Driver::resume(world, log, state, resumed)?, stop).await?;
+    finish(global, &store, &run)
+}
+
+/// What the log of a run folds to: from its snapshot on, if there is one that can be used.
+///
+/// # Errors
+///
+/// If the log cannot be read, is not what was written, or is none of this program.
+pub(super) fn load(store: &Store, run: &RunId) -> Result<State, CliError> {
+    let (mut state, seq, digest) = match store.snapshot(run)? {
+        Kept::None => (State::default(), 0, Digest::ZERO),
+        Kept::Damaged(why) => {
+            let why = visible(&why);
+            output::message(&format!("the snapshot of {run} is not used, and the log is read whole: {why}"));
+            (State::default(), 0, Digest::ZERO)
+        }
+        Kept::At { seq, digest, folded } => match State::of_snapshot(&folded) {
+            Some(state) => (state, seq, digest),
+            // Of another version: that is no fault.
+            None => (State::default(), 0, Digest::ZERO),
+        },
+    };
+    for logged in store.chained_after(run, seq, digest)? {
+        state
+            .apply(logged.at, &logged.event)
+            .map_err(|error| CliError::Storage(format!("event {} of run {run}: {error}", logged.seq)))?;
+    }
+    Ok(state)
+}
+
+fn no_start(run: &RunId) -> CliError {
+    CliError::Storage(format!(
+        "the log of run {run} has no beginning; `checkrein trace verify {run}` says more"
+    ))
+}
+
+/// A run that has ended, or that waits for an answer which has not come, is left as it is.
+fn nothing_to_do(global: &Global, store: &Store, run: &RunId, state: &State) -> Result<Option<u8>, CliError> {
+    if let Some(status) = state.ended {
+        output::message(&format!(
+            "run {run} has ended; `checkrein amend {run}` changes its task and opens it again"
+        ));
+        let code = if status == RunStatus::Done { exit::DONE } else { exit::NOT_REACHED };
+        return Ok(Some(code));
+    }
+    let mut driven = state.clone();
+    driven.stopped = None;
+    let in_hand = driven.open.iter().any(|id| is_in_hand(&driven, id));
+    if in_hand || !due(&driven).is_empty() || driven.open_asks().next().is_none() {
+        return Ok(None);
+    }
+    // It would stop at once, with two more events and nothing done.
+    if state.stopped.is_none() {
+        return Ok(None);
+    }
+    let view = run::view_of(store, run)?;
+    if global.json {
+        output::json(&report::asks_json(&view));
+    } else {
+        output::line(report::ask_pages(&view).trim_end());
+    }
+    Ok(Some(exit::WAITS))
+}
+
+/// Whether something of the subgoal follows as soon as the run is driven.
+fn is_in_hand(state: &State, id: &SubgoalId) -> bool {
+    use checkrein_harness::state::Phase;
+    matches!(state.subgoal(id).phase, Phase::Unknown(_) | Phase::Checking(_) | Phase::Quarantined(_))
+}
+
+/// Loads the components that the run began with, whatever has become of their files.
+async fn load_pinned(store: &Store, sandbox: &Sandbox, setup: &Setup) -> Result<(), CliError> {
+    let mut faults = Vec::new();
+    for card in setup.skills.iter().chain(&setup.verifiers) {
+        let name = format!("{} ({})", card.name(), card.component);
+        let bytes = match store.blobs().get(&card.component) {
+            Ok(bytes) => bytes,
+            Err(error @ StorageError::Missing { .. }) => {
+                let mend = "runs that began before components were kept cannot be resumed";
+                faults.push(fault(
+                    &name,
+                    "file",
+                    "the component that the run began with",
+                    &error.to_string(),
+                    mend,
+                ));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        if let Err(mut more) = sandbox.load(Source::Bytes { name, bytes }).await {
+            faults.append(&mut more);
+        }
+    }
+    if faults.is_empty() { Ok(()) } else { Err(CliError::load(faults)) }
+}
+
+/// What the components may do from here on, where that is another thing than before; said a line
+/// each.
+fn in_force(setup: &Setup, standing: &Standing, accept_config: bool) -> Option<Box<InForce>> {
+    let before = InForce {
+        skills: setup.skills.clone(),
+        verifiers: setup.verifiers.clone(),
+        bindings: setup.bindings.clone(),
+    };
+    let mode = setup.task.mode;
+    let now =
+        |cards: &[ComponentCard]| cards.iter().map(|card| components::again(standing, card, mode)).collect();
+    let now = InForce {
+        skills: now(&setup.skills),
+        verifiers: now(&setup.verifiers),
+        bindings: components::bound(&standing.config),
+    };
+    let Compared { narrower, wider, narrowed } = pins::compare(&before, &now);
+    for line in &narrower {
+        output::message(&format!("narrower than before, in force: {}", visible(line)));
+    }
+    let word = if accept_config { "in force" } else { "not in force" };
+    for line in &wider {
+        output::message(&format!("wider than before, {word}: {}", visible(line)));
+    }
+    if !wider.is_empty() && !accept_config {
+        output::message("hint: --accept-config takes what is wider");
+    }
+    let chosen = if accept_config { taken(now, &before) } else { narrowed };
+    (chosen != before).then(|| Box::new(chosen))
+}
+
+/// The configuration as it is now, but for verifiers that the run does not have.
+fn taken(mut now: InForce, before: &InForce) -> InForce {
+    now.bindings.retain(|binding| before.verifiers.iter().any(|card| card.name() == binding.verifier));
+    now
+}
+
+/// What the task says that the executors of a dry run answer.
+fn dry_answers(store: &Store, run: &RunId) -> Result<BTreeMap<SubgoalId, Vec<DryAnswer>>, CliError> {
+    let file = store.run_dir(run)?.join(run::DRY);
+    let bytes = std::fs::read(&file).map_err(|error| StorageError::of_io(&file, &error))?;
+    serde_json::from_slice(&bytes).map_err(|error| {
+        let hint = watch(run);
+        CliError::usage(format!("{}: these are no answers of a dry run: {error}", file.display()), hint)
+    })
+}

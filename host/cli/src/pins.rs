@@ -1,0 +1,321 @@
+//! What the components of a run may do, held against what the configuration says by now. What is
+//! narrower holds at once; what is wider is a person's to take.
+
+use checkrein_contract::event::{Binding, ComponentCard, InForce};
+use checkrein_contract::grant::{Clock, Folder, Granted, SecretUse};
+use checkrein_contract::limits::LimitKey;
+use checkrein_contract::network::Rule;
+
+use crate::grants;
+
+/// What differs, a line each, and what follows from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Compared {
+    /// What is allowed less than before.
+    pub narrower: Vec<String>,
+    /// What is allowed more than before, or otherwise.
+    pub wider: Vec<String>,
+    /// What both allow.
+    pub narrowed: InForce,
+}
+
+/// Compares what was in force with what the configuration says now, for the same components in the
+/// same order.
+pub fn compare(before: &InForce, now: &InForce) -> Compared {
+    let (mut narrower, mut wider) = (Vec::new(), Vec::new());
+    let mut cards = |before: &[ComponentCard], now: &[ComponentCard]| -> Vec<ComponentCard> {
+        before
+            .iter()
+            .zip(now)
+            .map(|(before, now)| {
+                let mut told = Told { name: before.name(), narrower: &mut narrower, wider: &mut wider };
+                card(before, now, &mut told)
+            })
+            .collect()
+    };
+    let skills = cards(&before.skills, &now.skills);
+    let verifiers = cards(&before.verifiers, &now.verifiers);
+    let bindings = bindings(before, now, &mut narrower, &mut wider);
+    Compared { narrower, wider, narrowed: InForce { skills, verifiers, bindings } }
+}
+
+struct Told<'t> {
+    name: &'t str,
+    narrower: &'t mut Vec<String>,
+    wider: &'t mut Vec<String>,
+}
+
+impl Told<'_> {
+    fn say(&mut self, is_wider: bool, what: String) {
+        let line = format!("{}: {what}", self.name);
+        if is_wider { self.wider.push(line) } else { self.narrower.push(line) }
+    }
+
+    /// What both lists allow; what only one of them has is told.
+    fn both<T: Clone + ToString>(
+        &mut self,
+        what: &str,
+        (before, now): (&[T], &[T]),
+        covers: fn(&T, &T) -> bool,
+        and: fn(&T, &T) -> Option<T>,
+    ) -> Vec<T> {
+        for gone in before.iter().filter(|one| !now.iter().any(|other| covers(other, one))) {
+            self.say(false, format!("{what}: - {}", gone.to_string()));
+        }
+        for new in now.iter().filter(|one| !before.iter().any(|other| covers(other, one))) {
+            self.say(true, format!("{what}: + {}", new.to_string()));
+        }
+        let mut all: Vec<T> = Vec::new();
+        for met in before.iter().flat_map(|one| now.iter().filter_map(move |other| and(one, other))) {
+            if !all.iter().any(|known| covers(known, &met)) {
+                all.retain(|known| !covers(&met, known));
+                all.push(met);
+            }
+        }
+        all
+    }
+}
+
+fn card(before: &ComponentCard, now: &ComponentCard, told: &mut Told<'_>) -> ComponentCard {
+    let granted = granted(&before.granted, &now.granted, told);
+    let patterns: (Vec<Pattern>, Vec<Pattern>) = (patterns(&before.facts), patterns(&now.facts));
+    let facts = told.both("facts", (&patterns.0, &patterns.1), Pattern::covers, Pattern::and);
+    let mut limits = before.limits.clone();
+    for key in LimitKey::ALL {
+        let (was, is) = (before.limits.get(*key), now.limits.get(*key));
+        if was != is {
+            told.say(is > was, format!("limit {key}: {} -> {}", key.show(was), key.show(is)));
+            limits = limits.with(*key, was.min(is));
+        }
+    }
+    if now.max_score != before.max_score {
+        let is_wider = now.max_score > before.max_score;
+        told.say(is_wider, format!("max-score: {} -> {}", before.max_score, now.max_score));
+    }
+    if now.settings != before.settings {
+        // Only the component knows whether it is held tighter by them.
+        told.say(true, format!("settings: {} -> {}", before.settings, now.settings));
+    }
+    let effects = effects(before, now, &granted, told);
+    ComponentCard {
+        granted,
+        facts: facts.into_iter().map(|pattern| pattern.0).collect(),
+        limits,
+        effects,
+        max_score: before.max_score.min(now.max_score),
+        ..before.clone()
+    }
+}
+
+fn granted(before: &Granted, now: &Granted, told: &mut Told<'_>) -> Granted {
+    let network = told.both("network", (&before.network, &now.network), Rule::covers, Rule::and);
+    let files = told.both("files", (&before.files, &now.files), Folder::covers, Folder::and);
+    let secret =
+        |secret: &SecretUse| format!("{} for {} in {}", secret.name, secret.at.host, secret.at.header);
+    for gone in before.secrets.iter().filter(|one| !now.secrets.contains(one)) {
+        told.say(false, format!("secrets: - {}", secret(gone)));
+    }
+    for new in now.secrets.iter().filter(|one| !before.secrets.contains(one)) {
+        told.say(true, format!("secrets: + {}", secret(new)));
+    }
+    if before.clock != now.clock {
+        let word = |clock: Clock| if clock == Clock::Real { "real" } else { "virtual" };
+        let what = format!("clock: {} -> {}", word(before.clock), word(now.clock));
+        told.say(now.clock == Clock::Real, what);
+    }
+    let both_real = before.clock == Clock::Real && now.clock == Clock::Real;
+    Granted {
+        network,
+        files,
+        secrets: before.secrets.iter().filter(|one| now.secrets.contains(one)).cloned().collect(),
+        clock: if both_real { Clock::Real } else { Clock::Virtual },
+    }
+}
+
+/// Less effects than before are believed where less can be reached; else they are somebody's word.
+fn effects(
+    before: &ComponentCard,
+    now: &ComponentCard,
+    granted: &Granted,
+    told: &mut Told<'_>,
+) -> checkrein_contract::manifest::Effects {
+    let (was, is) = (before.effects, now.effects);
+    let by_reach = grants::effects(before.manifest.effects, None, granted);
+    if is >= was {
+        if is > was {
+            told.say(false, format!("effects: {} -> {}", was.as_str(), is.as_str()));
+        }
+        return is;
+    }
+    if is >= by_reach {
+        return is;
+    }
+    told.say(true, format!("effects: {} -> {}", was.as_str(), is.as_str()));
+    was
+}
+
+/// A pattern of subjects.
+#[derive(Clone, Debug, PartialEq)]
+struct Pattern(String);
+
+impl std::fmt::Display for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Pattern {
+    fn covers(&self, other: &Pattern) -> bool {
+        match (self.0.strip_suffix('*'), other.0.strip_suffix('*')) {
+            (Some(own), Some(other)) => other.starts_with(own),
+            (Some(own), None) => other.0.starts_with(own),
+            (None, Some(_)) => false,
+            (None, None) => self == other,
+        }
+    }
+
+    fn and(&self, other: &Pattern) -> Option<Pattern> {
+        if self.covers(other) {
+            Some(other.clone())
+        } else if other.covers(self) {
+            Some(self.clone())
+        } else {
+            None
+        }
+    }
+}
+
+fn patterns(facts: &[String]) -> Vec<Pattern> {
+    facts.iter().cloned().map(Pattern).collect()
+}
+
+/// Who judged goes on to judge, in its place; who is new judges too.
+fn bindings(
+    before: &InForce,
+    now: &InForce,
+    narrower: &mut Vec<String>,
+    wider: &mut Vec<String>,
+) -> Vec<Binding> {
+    let shown = |binding: &Binding| {
+        let on: Vec<&str> = binding.on.iter().chain(&binding.on_facts).map(String::as_str).collect();
+        format!("verifier {} on {}", binding.verifier, on.join(", "))
+    };
+    let mut bindings = before.bindings.clone();
+    for gone in before.bindings.iter().filter(|one| !now.bindings.contains(one)) {
+        wider.push(format!("- {}", shown(gone)));
+    }
+    for new in now.bindings.iter().filter(|one| !before.bindings.contains(one)) {
+        if before.verifiers.iter().any(|card| card.name() == new.verifier) {
+            narrower.push(format!("+ {}", shown(new)));
+            bindings.push(new.clone());
+        } else {
+            wider.push(format!("+ {}, which is no component of this run", shown(new)));
+        }
+    }
+    bindings
+}
+
+#[cfg(test)]
+mod tests {
+    use checkrein_contract::Digest;
+    use checkrein_contract::limits::Limits;
+    use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
+    use serde_json::json;
+
+    use super::*;
+
+    fn card(rules: &[&str]) -> ComponentCard {
+        ComponentCard {
+            component: Digest::ZERO,
+            manifest: Manifest {
+                kind: Kind::Skill,
+                name: "de".to_owned(),
+                version: "1.0.0".to_owned(),
+                description: String::new(),
+                effects: Effects::None,
+                facts: vec!["de/*".to_owned()],
+                evidence: Vec::new(),
+                requires: Vec::new(),
+                locks: Vec::new(),
+                terms: Vec::new(),
+                args: None,
+                capabilities: Capabilities::default(),
+            },
+            limits: Limits::default(),
+            facts: vec!["de/*".to_owned()],
+            settings: json!({}),
+            granted: Granted {
+                network: rules.iter().map(|rule| Rule::parse(rule).unwrap()).collect(),
+                ..Granted::default()
+            },
+            effects: Effects::None,
+            max_score: 100,
+        }
+    }
+
+    fn in_force(card: ComponentCard) -> InForce {
+        InForce { skills: vec![card], verifiers: Vec::new(), bindings: Vec::new() }
+    }
+
+    #[test]
+    fn the_same_is_the_same() {
+        let before = in_force(card(&["GET https://a.org/*"]));
+        let compared = compare(&before, &before);
+        assert_eq!((compared.narrower.len(), compared.wider.len()), (0, 0));
+        assert_eq!(compared.narrowed, before);
+    }
+
+    #[test]
+    fn what_both_allow_is_in_force() {
+        let before = in_force(card(&["GET https://a.org/*", "GET https://b.org/*"]));
+        let now = in_force(card(&["GET https://a.org/x/*", "GET https://c.org/*"]));
+        let compared = compare(&before, &now);
+        assert_eq!(compared.narrower.len(), 2, "{compared:?}");
+        assert_eq!(compared.wider, ["de: network: + GET https://c.org/*"]);
+        let rules: Vec<String> =
+            compared.narrowed.skills[0].granted.network.iter().map(ToString::to_string).collect();
+        assert_eq!(rules, ["GET https://a.org/x/*"]);
+    }
+
+    #[test]
+    fn limits_effects_and_settings() {
+        let before = card(&[]);
+        let mut now = before.clone();
+        now.limits = now.limits.with(LimitKey::Fuel, 1).with(LimitKey::Memory, u64::MAX);
+        now.settings = json!({ "strict": false });
+        let compared = compare(&in_force(before.clone()), &in_force(now));
+        assert_eq!((compared.narrower.len(), compared.wider.len()), (1, 2), "{compared:?}");
+        let held = &compared.narrowed.skills[0];
+        assert_eq!(held.limits.get(LimitKey::Fuel), 1);
+        assert_eq!(held.limits.get(LimitKey::Memory), before.limits.get(LimitKey::Memory));
+        assert_eq!(held.settings, json!({}));
+        // That it is safe to repeat is the operator's word, and wider than before.
+        let mut dangerous = before.clone();
+        dangerous.manifest.effects = Effects::Irreversible;
+        dangerous.effects = Effects::Irreversible;
+        let idempotent = ComponentCard { effects: Effects::Idempotent, ..dangerous.clone() };
+        let compared = compare(&in_force(dangerous), &in_force(idempotent));
+        assert_eq!(compared.wider.len(), 1);
+        assert_eq!(compared.narrowed.skills[0].effects, Effects::Irreversible);
+    }
+
+    #[test]
+    fn who_judged_goes_on_to_judge() {
+        let binding = |name: &str| Binding {
+            verifier: name.to_owned(),
+            on: vec!["*".to_owned()],
+            on_facts: Vec::new(),
+            settings: json!({}),
+        };
+        let mut judge = card(&[]);
+        judge.manifest.name = "judge".to_owned();
+        let with =
+            |bindings: Vec<Binding>| InForce { skills: Vec::new(), verifiers: vec![judge.clone()], bindings };
+        let removed = compare(&with(vec![binding("judge")]), &with(Vec::new()));
+        assert_eq!((removed.wider.len(), removed.narrowed.bindings.len()), (1, 1));
+        let added = compare(&with(Vec::new()), &with(vec![binding("judge")]));
+        assert_eq!((added.narrower.len(), added.narrowed.bindings.len()), (1, 1));
+        let unknown = compare(&with(Vec::new()), &with(vec![binding("other")]));
+        assert_eq!((unknown.wider.len(), unknown.narrowed.bindings.len()), (1, 0));
+    }
+}
