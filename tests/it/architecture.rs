@@ -70,7 +70,10 @@ fn the_contract_has_no_runtime_no_sql_and_no_http() {
 fn the_core_reads_no_clock_no_chance_and_no_world() {
     let core = of("harness").into_iter().filter(|(path, _)| {
         let path = path.display().to_string();
-        !path.contains("/driver") && !path.ends_with("/testing.rs") && !path.contains("/tests/")
+        !path.contains("/driver")
+            && !path.ends_with("/testing.rs")
+            && !path.contains("/tests/")
+            && !path.ends_with("/tests.rs")
     });
     for (path, text) in core {
         let code = code(&text);

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use checkrein_contract::event::{Binding, ComponentCard, RunStatus, Setup};
+use checkrein_contract::event::{Binding, ComponentCard, Person, RunStatus, Setup};
 use checkrein_contract::id::{CallId, SubgoalId, Timestamp};
 use checkrein_contract::interface::Level;
 use checkrein_contract::limits::Limits;
 use checkrein_contract::port::{Blobs, BoxFuture, Observer};
 use checkrein_contract::task::{Budget, InputFile, Mode, ReportSpec, Stage, SubgoalSpec, Task};
+use checkrein_harness::Finish;
 use checkrein_harness::driver::{Driver, Watcher, World};
 use checkrein_sandbox::{Places, Sandbox};
 use checkrein_tests::{Place, dist};
@@ -102,15 +103,18 @@ fn two_skills_that_wait_for_each_others_progress_line_both_run() {
         engine: "test".to_owned(),
         clock: Timestamp(0),
         apart: false,
+        person: Person::Never,
+        dry: false,
+        proposal_tokens: 0,
     };
-    let log = state.log(&setup.run).unwrap();
+    let log = state.lease(&setup.run).unwrap();
     let world = World {
         guests: Arc::new(sandbox),
         blobs: Arc::new(state.blobs()),
-        clock: Arc::new(checkrein::world::SystemClock),
+        clock: Arc::new(checkrein::world::SystemClock::new()),
         watcher: Arc::new(Both(Arc::new(Barrier::new(2)))),
     };
     let driver = Driver::start(world, log, setup).unwrap();
-    let (status, _) = runtime.block_on(driver.run()).unwrap();
-    assert_eq!(status, RunStatus::Done);
+    let (status, _) = runtime.block_on(driver.run(std::future::pending())).unwrap();
+    assert_eq!(status, Finish::Ended(RunStatus::Done));
 }

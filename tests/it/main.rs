@@ -2,22 +2,33 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod amend;
 mod architecture;
+mod asks;
 mod attempt;
 mod bad_component;
 mod bad_input;
+mod budgets;
+mod cancel;
 mod concurrency;
 mod counts;
+mod crash;
 mod demo;
 mod documents;
+mod dry;
 mod endings;
+mod follow;
 mod hostile;
 mod lies;
 mod loading;
 mod operator;
 mod policy;
+mod replay;
+mod resume;
+mod scale;
 mod skills;
 mod storage;
+mod storage_run;
 mod trace;
 mod workers;
 

@@ -126,7 +126,7 @@ args = { table = { "$in" = "t" } }
 attempts = 1
 "#,
     );
-    let ran = place.run(&["run", &task.display().to_string()]).expect(3);
+    let ran = place.run(&["run", &task.display().to_string(), "--no-person"]).expect(3);
     assert!(ran.err.contains("ran into the limit `fuel`: 100,000 allowed"), "{}", ran.err);
     let ended = place.events_of("call-ended");
     assert_eq!(ended.len(), 1);

@@ -36,8 +36,9 @@ fn an_untouched_log_holds() {
 
 #[test]
 fn an_altered_event_is_named() {
-    let ran = change("UPDATE event SET payload = replace(payload, 'bodensolar', 'bodensolaR') WHERE seq = 9");
-    assert!(ran.out.contains("event 9"), "{}", ran.out);
+    let ran =
+        change("UPDATE event SET payload = replace(payload, 'bodensolar', 'bodensolaR') WHERE seq = 10");
+    assert!(ran.out.contains("event 10"), "{}", ran.out);
     let ran = change("UPDATE event SET at = at + 1 WHERE seq = 4");
     assert!(ran.out.contains("event 4"), "{}", ran.out);
 }

@@ -70,6 +70,7 @@ impl Bench {
             observer: Arc::new(NoObserver),
             clock: Timestamp(0),
             seed: 0,
+            recorded: None,
         }
     }
 

@@ -3,9 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+mod clock;
 mod disk;
+mod finish;
+mod job;
 mod judge;
+mod record;
 mod running;
+mod steps;
+mod works;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +22,15 @@ use checkrein_contract::section;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub use clock::{DAY, HOUR, shifted};
 pub use disk::{Disk, on_a_small_disk};
+pub use finish::{Go, KILLED, answer_all, complete, outcome_of, undisturbed};
+pub use job::{Job, until};
 pub use judge::Judge;
+pub use record::{Entry, OpenAsk};
 pub use running::Running;
+pub use steps::{Step, dry, few, ledger, many, publisher, stamp, task, text_of, worker};
+pub use works::{Works, works_dist};
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {

@@ -32,7 +32,7 @@ use crate::text::{excerpt, one_line};
 
 pub(crate) use mount::{Mount, NotMounted, mount_copy, mount_granted, mounts};
 pub use mount::{Protected, check_folder};
-pub(crate) use open::{by_segments, raise_open_files};
+pub(crate) use open::{below, by_segments, raise_open_files};
 pub(crate) use quota::{Held, Quota};
 
 /// Files and folders that one call may hold open at once, streams included: they are descriptors

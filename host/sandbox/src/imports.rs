@@ -3,8 +3,13 @@
 use std::time::Duration;
 
 use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::WasiView as _;
+use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
+use wasmtime_wasi::p2::bindings::{cli, random, sockets};
+use wasmtime_wasi::random::WasiRandom;
+use wasmtime_wasi::sockets::{WasiSockets, WasiSocketsView as _};
 
-use crate::bindings::{facts, http, log, progress, skill, types};
+use crate::bindings::{facts, http, log, progress, types};
 use crate::convert::fact_to_guest;
 use crate::net::{NoAnswer, Request};
 use crate::state::State;
@@ -12,16 +17,29 @@ use crate::state::State;
 /// Bytes of a line that observers are told; the log keeps more.
 const SHOWN: usize = 8 << 10;
 
-/// Adds what a dry run links: nothing that changes anything outside, and nothing that leaves. Files
-/// can be read, as far as a call is given any; the `http` import, `wasi:http` and sockets are not
-/// there at all.
-pub(crate) fn add_without_effects(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    use wasmtime_wasi::cli::{WasiCli, WasiCliView as _};
-    use wasmtime_wasi::p2::bindings::{cli, random};
-    use wasmtime_wasi::random::{WasiRandom, WasiRandomView as _};
+/// The interfaces by which something can leave, and all that belongs to them; those of WASI by the
+/// beginning of their names.
+const EFFECTS: [&str; 3] = ["checkrein:skill/http@", "wasi:http/", "wasi:sockets/"];
+
+/// Whether an import of this name is one by which something can leave.
+pub(crate) fn has_effect(name: &str) -> bool {
+    EFFECTS.iter().any(|interface| name.starts_with(interface))
+}
+
+/// Adds all that a component can import.
+pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    add_inert(linker)?;
+    add_effects(linker)
+}
+
+/// Adds what has no effect beyond the call: log, progress, facts, and WASI 0.2 without network, with
+/// this host's clock and file gate in the stead of wasmtime-wasi's. A file can be written where a
+/// folder is writable; which ones are is the call's.
+pub(crate) fn add_inert(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    // Streams, clocks, random numbers, and the standard streams.
     wasmtime_wasi::p2::add_to_linker_proxy_interfaces_async(linker)?;
-    random::insecure::add_to_linker::<State, WasiRandom>(linker, State::random)?;
-    random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, State::random)?;
+    random::insecure::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
+    random::insecure_seed::add_to_linker::<State, WasiRandom>(linker, |state| state.ctx().ctx.random())?;
     cli::exit::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::environment::add_to_linker::<State, WasiCli>(linker, State::cli)?;
     cli::terminal_input::add_to_linker::<State, WasiCli>(linker, State::cli)?;
@@ -37,15 +55,16 @@ pub(crate) fn add_without_effects(linker: &mut Linker<State>) -> wasmtime::Resul
     facts::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 
-/// Adds the four interfaces, WASI 0.2 with `wasi:http`, and what this host has in the stead of
-/// wasmtime-wasi's: the clock, the file gate, and sockets that do not open.
-pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    wasmtime_wasi::p2::add_to_linker_async(linker)?;
-    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
-    crate::clock::add_to_linker(linker)?;
+/// Adds the ways out: `http` and `wasi:http`, which pass the gate, and sockets that do not open.
+fn add_effects(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    sockets::tcp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::udp::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    sockets::instance_network::add_to_linker::<State, WasiSockets>(linker, State::sockets)?;
+    let options = sockets::network::LinkOptions::default();
+    sockets::network::add_to_linker::<State, WasiSockets>(linker, &options, State::sockets)?;
     crate::net::sockets::add_to_linker(linker)?;
-    crate::files::add_to_linker(linker)?;
-    skill::Skill::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(linker)?;
+    http::add_to_linker::<State, HasSelf<State>>(linker, |state| state)
 }
 
 impl types::Host for State {}

@@ -8,7 +8,7 @@ use checkrein_contract::grant::Clock;
 use checkrein_contract::interface::{Failure, Outcome};
 use checkrein_contract::limits::{LimitKey, Limits, Used};
 use checkrein_contract::port::{End, Execution, NoFacts, Ran, Setting, StorageError};
-use checkrein_contract::record::Record;
+use checkrein_contract::record::{Record, Wall};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use wasmtime::component::ResourceTable;
 use wasmtime::{CallHook, Store, UpdateDeadline};
@@ -18,13 +18,12 @@ use crate::clock::GuestClock;
 use crate::component::Component;
 use crate::ending::{Bad, classify};
 use crate::files::{Files, Mount, NotMounted, mounts};
-use crate::folders::give;
+use crate::folders::Folders;
 use crate::limiter::Limiter;
 use crate::logbook::LogBook;
 use crate::meter::{Meter, Metered};
-use crate::net::replay::Replay;
 use crate::net::wasi_http::Outgoing;
-use crate::net::{Clear, Closed, Gate, Pass};
+use crate::net::{Clear, Closed, Gate, Pass, Replay, Scrubber};
 use crate::parts::{Execute, Part, Reach};
 use crate::recorder::Recorder;
 use crate::sandbox::Host;
@@ -46,7 +45,7 @@ pub(crate) async fn run<P: Part>(
 ) -> Ran<P::Answer> {
     debug_assert_ne!(P::REACH, Reach::OwnWork, "an executor's `/work` must be cleared away");
     let _turn = take_turn(&component.turns, &host.places).await;
-    enter(host, component, setting, part, Own::default(), Recorder::default()).await
+    enter(host, component, setting, part, None).await
 }
 
 /// Runs an executor, stores the files that its outcome names, and removes its `/work`.
@@ -57,25 +56,37 @@ pub(crate) async fn execute(
     part: Execute,
 ) -> Ran<Execution> {
     let turn = take_turn(&component.turns, &host.places).await;
-    let work = match work::create(&host.scratch) {
-        Ok(work) => work,
-        Err(error) => return unstored(error),
-    };
-    let recorder = Recorder::default();
-    // The host's work, and not on the call's budget.
-    let given = match give(host, &setting, &recorder).await {
-        Ok(given) => given,
-        Err(NotMounted::Storage(error)) => return unstored(error),
-        Err(NotMounted::Granted(why)) => return faulted(why),
+    let own = match Own::prepare(host, &setting).await {
+        Ok(own) => own,
+        Err(why) => return not_mounted(why),
     };
     let limits = setting.limits.clone();
-    let ran =
-        enter(host, component, setting, part, Own { work: Some(&work), given: &given.mounts }, recorder)
-            .await;
+    let ran = enter(host, component, setting, part, Some(&own)).await;
     drop(turn);
-    // What it wrote into copies of granted folders is nobody's.
-    drop(given);
-    collect(host, Arc::clone(component), limits, ran, work).await
+    collect(host, Arc::clone(component), limits, ran, own.work).await
+}
+
+/// What an executor has of its own, beside what every part may see.
+pub(crate) struct Own {
+    work: Written,
+    folders: Folders,
+}
+
+impl Own {
+    /// An empty `/work`, and the granted folders.
+    pub(crate) async fn prepare(host: &Host, setting: &Setting) -> Result<Self, NotMounted> {
+        let work = work::create(&host.scratch)?;
+        Ok(Own { work, folders: Folders::of(host, setting).await? })
+    }
+}
+
+/// A result for a call that did not get its folders.
+fn not_mounted<T>(why: NotMounted) -> Ran<T> {
+    match why {
+        NotMounted::Storage(error) => unstored(error),
+        NotMounted::Granted(why) => faulted(why),
+        NotMounted::Lost(why) => faulted(format!("the host lost the folders of this call: {why}")),
+    }
 }
 
 /// A result for a call that the host could not run.
@@ -102,29 +113,16 @@ pub(crate) struct Turn<'a> {
     _own: Option<SemaphorePermit<'a>>,
 }
 
-/// The folders that are one call's own.
-#[derive(Clone, Copy, Default)]
-struct Own<'c> {
-    /// An executor's `/work`.
-    work: Option<&'c Written>,
-    /// Granted folders.
-    given: &'c [Mount],
-}
-
 async fn enter<P: Part>(
     host: &Host,
     component: &Component,
     setting: Setting,
     part: P,
-    own: Own<'_>,
-    recorder: Recorder,
+    own: Option<&Own>,
 ) -> Ran<P::Answer> {
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let meter = match setting.recorded {
-        None => Meter::start(&setting.limits),
-        Some(_) => Meter::unlimited(),
-    };
-    let state = match state::<P>(host, &setting, &log, own, meter.deadline(), recorder) {
+    let meter = Meter::start(&setting.limits);
+    let state = match state::<P>(host, &setting, &log, own, meter.deadline()) {
         Ok(state) => state,
         Err(error) => return unstored(error),
     };
@@ -177,12 +175,24 @@ pub(crate) fn gate_for(
     deadline: Instant,
     recorder: Recorder,
 ) -> Arc<dyn Gate> {
-    let (granted, limits, blobs) = (&setting.granted, &setting.limits, Arc::clone(&host.blobs));
-    let pass = Pass { granted, limits, deadline, clear: Clear::ByRule, recorder: recorder.clone(), blobs };
+    if host.dry {
+        return Arc::new(Closed(recorder));
+    }
+    let Setting { granted, limits, .. } = setting;
+    let blobs = Arc::clone(&host.blobs);
+    let pass = Pass { granted, limits, deadline, clear: Clear::ByRule, recorder, blobs };
     match &setting.recorded {
         Some(record) => Arc::new(Replay::open(pass, Arc::clone(record))),
-        None if host.is_dry() => Arc::new(Closed(recorder)),
         None => host.way_out.gate(pass),
+    }
+}
+
+/// What scrubs the secrets of a call. One that is executed again sends none, and what came back was
+/// scrubbed when it was recorded.
+pub(crate) fn scrubber_for(host: &Host, setting: &Setting) -> Arc<Scrubber> {
+    match &setting.recorded {
+        Some(_) => Arc::default(),
+        None => host.way_out.scrubber(&setting.granted),
     }
 }
 
@@ -190,19 +200,25 @@ fn state<P: Part>(
     host: &Host,
     setting: &Setting,
     log: &LogBook,
-    own: Own<'_>,
+    own: Option<&Own>,
     deadline: Instant,
-    recorder: Recorder,
 ) -> Result<State, StorageError> {
-    let mounts = mounts(P::REACH, setting, own.work.map(Written::path), own.given)?;
-    // Executed again, a call sees the time that it would see if it were not granted the machine's.
-    let given = if setting.recorded.is_some() { Clock::Virtual } else { setting.granted.clock };
-    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { given };
+    let recorder = Recorder::default();
+    let granted = own.map_or(&[][..], |own| {
+        recorder.saw(own.folders.seen.clone());
+        own.folders.unlike.iter().for_each(|why| recorder.deny(Wall::File, why.clone(), None));
+        &own.folders.mounts
+    });
+    let mounts = mounts(P::REACH, setting, own.map(|own| own.work.path()), granted)?;
+    if host.dry {
+        only_readable(P::REACH, &mounts)?;
+    }
+    let clock = if P::REACH == Reach::Nothing { Clock::Virtual } else { setting.granted.clock };
     let limits = &setting.limits;
     let (gate, scrubber) = match P::REACH {
         Reach::Nothing => (Arc::new(Closed(recorder.clone())) as Arc<dyn Gate>, Arc::default()),
         Reach::OwnWork | Reach::GivenWork => {
-            (gate_for(host, setting, deadline, recorder.clone()), host.way_out.scrubber(&setting.granted))
+            (gate_for(host, setting, deadline, recorder.clone()), scrubber_for(host, setting))
         }
     };
     let mut table = ResourceTable::new();
@@ -227,6 +243,19 @@ fn state<P: Part>(
         host_calls: Counter::new(LimitKey::HostCalls, limits),
         wasi_calls: Counter::new(LimitKey::WasiCalls, limits),
     })
+}
+
+/// In a dry run the one folder that is written in is the `/work` of an executor whose cases are
+/// played when it loads.
+pub(crate) fn only_readable(reach: Reach, mounts: &[Mount]) -> Result<(), StorageError> {
+    let own = |mount: &Mount| reach == Reach::OwnWork && mount.name() == "/work";
+    match mounts.iter().find(|mount| mount.is_writable() && !own(mount)) {
+        None => Ok(()),
+        Some(mount) => {
+            let detail = "nothing is written in a dry run".to_owned();
+            Err(StorageError::NotWritable { place: mount.name().to_owned(), detail })
+        }
+    }
 }
 
 fn store(host: &Host, state: State, limits: &Limits, meter: &Arc<Meter>) -> wasmtime::Result<Store<State>> {

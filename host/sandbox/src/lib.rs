@@ -13,10 +13,13 @@
 //! * `meter`, `limiter`, `stop`, `ending`: what stops a call, and how that is told apart.
 //! * `state`, `imports`, `wasi`, `clock`, `logbook`, `work`: what a guest can reach.
 //! * `files`: the gate in front of folders: quota, links, times.
+//! * `folders`: what granted folders held, and copies made of that.
 //! * `recorder`: what a guest tried at the walls.
 //! * `scratch`: names of what does not last.
 //! * `text`: what a stranger wrote, before it is shown.
 //! * `net`: the one way out, its rules, redirects, limits and secrets.
+//! * [`replay`]: a call that is executed again from its record.
+//! * `dry`: nothing with an effect is linked.
 //! * `load`, `cache`: from a file to a component that can be called.
 //! * `producers`: what a component was made with.
 //! * `mutate`, `probe`: whether a component's own verification is worth its name.
@@ -31,6 +34,7 @@ mod cache;
 mod clock;
 mod component;
 mod convert;
+mod dry;
 mod ending;
 mod engine;
 mod files;
@@ -47,6 +51,7 @@ mod parts;
 pub mod probe;
 mod producers;
 mod recorder;
+pub mod replay;
 mod sandbox;
 mod scratch;
 mod self_test;
@@ -62,6 +67,7 @@ mod testing;
 
 pub use engine::EngineError;
 pub use files::{Protected, check_folder};
+pub use folders::{FOLDER_BYTES, FOLDER_FILES};
 pub use load::{LoadReport, Loaded, STORAGE, Source, Step, StepResult};
 pub use net::{
     DownloadError, Resolver, SECRET_MAX, SECRET_MIN, SecretFault, Secrets, SystemResolver, check_secret,

@@ -38,20 +38,10 @@ pub(crate) struct Meter {
 impl Meter {
     /// Starts the wall clock.
     pub(crate) fn start(limits: &Limits) -> Arc<Self> {
-        let limit = |key| Duration::from_millis(limits.get(key));
-        Self::with(limit(LimitKey::Cpu), limit(LimitKey::Wall))
-    }
-
-    /// Starts the wall clock of a call whose time is not limited.
-    pub(crate) fn unlimited() -> Arc<Self> {
-        Self::with(FAR, FAR)
-    }
-
-    fn with(cpu_limit: Duration, wall_limit: Duration) -> Arc<Self> {
         Arc::new(Meter {
             started: Instant::now(),
-            cpu_limit,
-            wall_limit,
+            cpu_limit: Duration::from_millis(limits.get(LimitKey::Cpu)),
+            wall_limit: Duration::from_millis(limits.get(LimitKey::Wall)),
             spent: AtomicU64::new(0),
             poll_began: AtomicU64::new(IDLE),
         })

@@ -8,7 +8,7 @@ mod download;
 mod exchange;
 mod headers;
 mod open;
-pub(crate) mod replay;
+mod replay;
 mod resolver;
 mod runtime;
 mod scrub;
@@ -33,6 +33,7 @@ use runtime::NetworkThreads;
 
 pub use download::DownloadError;
 pub(crate) use open::{Clear, Pass};
+pub(crate) use replay::Replay;
 pub use resolver::{Resolver, SystemResolver};
 pub(crate) use scrub::Scrubber;
 pub use secrets::{SECRET_MAX, SECRET_MIN, SecretFault, Secrets, check_secret};

@@ -34,12 +34,9 @@ impl Recorder {
         }
     }
 
-    /// A granted folder held this when the call began.
-    pub(crate) fn saw(&self, folder: FolderSeen) {
-        let mut pages = self.lock();
-        if !pages.closed {
-            pages.record.folders.push(folder);
-        }
+    /// What the granted folders held before anything was done.
+    pub(crate) fn saw(&self, folders: Vec<FolderSeen>) {
+        self.lock().record.folders = folders;
     }
 
     /// Something is about to leave; says where it stands in the record. `None` once the record was

@@ -20,18 +20,20 @@ use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use wasmtime::Engine;
-use wasmtime::component::{InstancePre, Linker};
+use wasmtime::component::{Component as Compiled, InstancePre, Linker};
 
 use crate::cache::Cache;
 use crate::component::{Component, Pre, bare_manifest};
 use crate::engine::{CALLS_AT_ONCE, EngineError};
 use crate::files::{OPEN_MAX, Protected, raise_open_files};
 use crate::folders::Known;
-use crate::invoke::{execute, faulted, gate_for, run, take_turn};
+use crate::imports;
+use crate::invoke::{execute, faulted, gate_for, run, scrubber_for, take_turn};
 use crate::meter::FAR;
 use crate::net::{Gate, Network, Resolver, Secrets, SystemResolver, WayOut};
 use crate::parts::{Assess, Execute, Part, Recover, Verify};
 use crate::recorder::Recorder;
+use crate::replay::settled;
 use crate::scratch::sweep;
 use crate::state::State;
 use crate::worker::compiler::{self, Compiler};
@@ -79,8 +81,8 @@ pub struct Options {
     pub compile_wall: Duration,
     /// What no granted folder may reach, besides the places: configuration, state, secrets.
     pub protected: Vec<Protected>,
-    /// Whether nothing that a guest does may have an effect: executors are not run, and no import
-    /// with an effect is linked. What a component imports of those traps when it is called.
+    /// A dry run: no import with an effect is linked, and executors are not called. What imports one
+    /// loads all the same, and traps where it calls it.
     pub dry: bool,
 }
 
@@ -127,14 +129,14 @@ pub struct Sandbox(pub(crate) Arc<Host>);
 /// What the clones of a sandbox share.
 pub(crate) struct Host {
     pub(crate) engine: Engine,
-    linker: Linker<State>,
-    /// Whether nothing that a guest does may have an effect.
-    dry: bool,
-    /// Files of granted folders whose digest is known.
-    pub(crate) known: Arc<Known>,
+    pub(crate) linker: Linker<State>,
     /// `None` in a worker process, which keeps nothing.
     pub(crate) cache: Option<Cache>,
     pub(crate) scratch: PathBuf,
+    /// Whether nothing with an effect is linked.
+    pub(crate) dry: bool,
+    /// The files of granted folders that were hashed.
+    pub(crate) known: Arc<Known>,
     /// What no granted folder may reach, besides cache and scratch.
     pub(crate) protected: Vec<Protected>,
     pub(crate) blobs: Arc<dyn Blobs>,
@@ -191,10 +193,10 @@ impl Sandbox {
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
-            dry,
-            known: Arc::default(),
             cache: Some(cache),
             scratch: places.scratch,
+            dry,
+            known: Arc::default(),
             protected,
             blobs,
             way_out: WayOut::Network(network),
@@ -218,10 +220,10 @@ impl Sandbox {
         Ok(Sandbox(Arc::new(Host {
             engine,
             linker,
-            dry,
-            known: Arc::default(),
             cache: None,
             scratch: PathBuf::new(),
+            dry,
+            known: Arc::default(),
             protected: Vec::new(),
             blobs,
             way_out: WayOut::Host(gate),
@@ -307,7 +309,7 @@ impl Sandbox {
     ) -> Result<(), String> {
         let told = |error: wasmtime::Error| format!("{error:#}");
         let compiled = crate::cache::load_fresh(&self.0.engine, code).map_err(told)?;
-        let pre = self.0.instantiate_pre(&compiled).and_then(|pre| Pre::of(kind, pre)).map_err(told)?;
+        let pre = self.0.link(&compiled).and_then(|pre| Pre::of(kind, pre)).map_err(told)?;
         self.register(Arc::new(Component::new(digest, bare_manifest(name, kind), pre)));
         Ok(())
     }
@@ -317,7 +319,7 @@ impl Sandbox {
             Ok(component) => component,
             Err(why) => return faulted(why),
         };
-        let host = Arc::clone(&self.0);
+        let (host, setting) = (Arc::clone(&self.0), settled(setting));
         let call = async move {
             let Some(judges) = &host.judges else { return faulted("there are no workers to verify in") };
             let turns = Arc::clone(&component.turns);
@@ -325,7 +327,7 @@ impl Sandbox {
             // executor waiting.
             let _turn = take_turn(&turns, judges.turns()).await;
             let recorder = Recorder::default();
-            let scrubber = host.way_out.scrubber(&setting.granted);
+            let scrubber = scrubber_for(&host, &setting);
             let (own, seen) = (Arc::clone(&host), recorder.clone());
             let gate = Box::new(move |setting: &Setting| {
                 let wall = Duration::from_millis(setting.limits.get(LimitKey::Wall));
@@ -370,7 +372,7 @@ impl Sandbox {
             Ok(component) => component,
             Err(why) => return faulted(why),
         };
-        let host = Arc::clone(&self.0);
+        let (host, setting) = (Arc::clone(&self.0), settled(setting));
         let call = async move { run(&host, &component, setting, part).await };
         self.on_guest_threads(call).await.unwrap_or_else(faulted)
     }
@@ -383,14 +385,14 @@ impl Guests for Sandbox {
 
     fn execute(&self, setting: Setting, call: Call) -> BoxFuture<'_, Ran<Execution>> {
         Box::pin(async move {
+            if self.0.dry {
+                return faulted("a dry run executes nothing");
+            }
             let component = match self.find(&setting.component, true) {
                 Ok(component) => component,
                 Err(why) => return faulted(why),
             };
-            if self.0.dry {
-                return faulted("a dry run executes nothing");
-            }
-            let host = Arc::clone(&self.0);
+            let (host, setting) = (Arc::clone(&self.0), settled(setting));
             let call = async move { execute(&host, &component, setting, Execute(call)).await };
             self.on_guest_threads(call).await.unwrap_or_else(faulted)
         })
@@ -426,27 +428,17 @@ impl Drop for Host {
 }
 
 impl Host {
-    /// Links a component, so that calls instantiate it. In a dry run, what it imports and is not there
-    /// traps when it is called.
-    pub(crate) fn instantiate_pre(
-        &self,
-        compiled: &wasmtime::component::Component,
-    ) -> wasmtime::Result<InstancePre<State>> {
-        if !self.dry {
-            return self.linker.instantiate_pre(compiled);
-        }
-        let mut linker = self.linker.clone();
-        linker.define_unknown_imports_as_traps(compiled)?;
-        linker.instantiate_pre(compiled)
-    }
-
-    /// Whether nothing that a guest does may have an effect.
-    pub(crate) fn is_dry(&self) -> bool {
-        self.dry
-    }
-
     fn runtimes(&self) -> Result<&Runtimes, String> {
         self.runtimes.as_ref().ok_or_else(|| "the sandbox is shutting down".to_owned())
+    }
+
+    /// Links a component.
+    pub(crate) fn link(&self, compiled: &Compiled) -> wasmtime::Result<InstancePre<State>> {
+        if self.dry {
+            crate::dry::link(&self.linker, compiled)
+        } else {
+            self.linker.instantiate_pre(compiled)
+        }
     }
 
     /// Waits until then, by a timer that no guest makes late.
@@ -479,8 +471,8 @@ impl Runtimes {
 
 fn link(engine: &Engine, dry: bool) -> Result<Linker<State>, SandboxError> {
     let mut linker = Linker::new(engine);
-    let add = if dry { crate::imports::add_without_effects } else { crate::imports::add_to_linker };
-    add(&mut linker).map_err(|error| SandboxError::Link(format!("{error:#}")))?;
+    let linked = if dry { imports::add_inert(&mut linker) } else { imports::add_to_linker(&mut linker) };
+    linked.map_err(|error| SandboxError::Link(format!("{error:#}")))?;
     Ok(linker)
 }
 

@@ -125,7 +125,7 @@ impl Sandbox {
     fn prepare(&self, attack: &Attack) -> Result<Component, String> {
         let host = &self.0;
         let pre = Compiled::from_binary(&host.engine, attack.component)
-            .and_then(|compiled| host.instantiate_pre(&compiled))
+            .and_then(|compiled| host.link(&compiled))
             .map_err(|error| format!("it does not load: {error:#}"))?;
         Ok(Component::new(
             Digest::of(attack.component),

@@ -49,7 +49,7 @@ pub(crate) fn force(sandbox: &Sandbox, bytes: &[u8], manifest: &str) -> Setting 
     use crate::component::{Component, Pre};
     let host = &sandbox.0;
     let compiled = wasmtime::component::Component::from_binary(&host.engine, bytes).unwrap();
-    let pre = host.instantiate_pre(&compiled).unwrap();
+    let pre = host.link(&compiled).unwrap();
     let manifest = Manifest::parse("skill.toml", manifest).unwrap();
     let pre = match manifest.kind {
         checkrein_contract::manifest::Kind::Skill => Pre::Skill(SkillPre::new(pre).unwrap()),
@@ -58,6 +58,14 @@ pub(crate) fn force(sandbox: &Sandbox, bytes: &[u8], manifest: &str) -> Setting 
     let digest = Digest::of(bytes);
     sandbox.register(Arc::new(Component::new(digest, manifest, pre)));
     trial_setting(digest, Limits::default())
+}
+
+/// Whether a linker itself has an interface, in whatever patch of it.
+pub(crate) fn has(linker: &wasmtime::component::Linker<crate::state::State>, name: &str) -> bool {
+    let own = format!("{name}@{}", crate::load::names::VERSION);
+    let mut versions = (0..40).map(|patch| format!("{name}@0.2.{patch}")).chain([own]);
+    // A name that is taken cannot be given to anything else.
+    versions.any(|name| linker.clone().root().func_new(&name, |_, _, _, _| Ok(())).is_err())
 }
 
 /// A guest, registered, with the setting of a call.

@@ -2,7 +2,7 @@
 //! and judging with a verification.
 //!
 //! They are the same binary, started as `PROGRAM worker compile` and `PROGRAM worker verify
-//! FOLDER`. [`main`] is their beginning; it gives up everything that a worker does not need before
+//! FOLDER`, with `dry` behind it where nothing with an effect is linked. [`main`] is their beginning; it gives up everything that a worker does not need before
 //! it reads a byte of input. What they say is checked by the host as if a guest had said it.
 //!
 //! Reading order: [`frame`] and [`wire`], what goes through the pipes; [`harden`], what a worker
@@ -69,6 +69,15 @@ impl Role {
     }
 }
 
+/// What stands behind the folder of a judging worker that links nothing with an effect.
+const DRY: &str = "dry";
+
+/// The build of a judging worker, which says as well whether it is a dry one: a program that does
+/// not know that word would be another than is needed.
+fn build_of(build: String, dry: bool) -> String {
+    if dry { format!("{build}-{DRY}") } else { build }
+}
+
 /// Bytes of JSON of every frame that carries nothing of a limit's size.
 const SMALL: u32 = 1 << 20;
 /// Bytes of a request's URL and headers, or of an id that is looked for, that a worker sends on. No
@@ -101,7 +110,7 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> ExitCode {
     let role = args.next().and_then(|word| Role::parse(&word.to_string_lossy()));
     let ended = match role {
         Some(Role::Compile) => compile::main(args.next()),
-        Some(Role::Verify) => judge::main(args.next()),
+        Some(Role::Verify) => judge::main(args.next(), args.next()),
         None => {
             Err("`worker` is started by the host itself, as `worker compile` or `worker verify`".to_owned())
         }

@@ -184,6 +184,10 @@ pub(super) fn guests(
 /// files.
 fn keep_components(blobs: &FileBlobs, components: &Components) -> Result<(), CliError> {
     for (path, loaded) in &components.files {
+        // Most are there since the last run, and are not written again.
+        if blobs.get(&loaded.digest).is_ok() {
+            continue;
+        }
         let mut file = std::fs::File::open(path).map_err(|error| CliError::unreadable(path, &error))?;
         let (digest, _) = blobs.put_from(&mut file)?;
         if digest != loaded.digest {

@@ -312,7 +312,7 @@ pub(super) async fn compile(sandbox: &Sandbox, bytes: Vec<u8>) -> Result<Arc<Com
     let host = Arc::clone(&sandbox.0);
     let compile = move || {
         let compiled = Compiled::from_binary(&host.engine, &bytes).map_err(|error| format!("{error:#}"))?;
-        let pre = host.instantiate_pre(&compiled).and_then(SkillPre::new);
+        let pre = host.link(&compiled).and_then(SkillPre::new);
         let pre = pre.map_err(|error| format!("{error:#}"))?;
         let manifest = Manifest::parse("skill.toml", MANIFEST).map_err(|faults| faults.to_string())?;
         Ok(Arc::new(Component::new(Digest::of(&bytes), manifest, Pre::Skill(pre))))

@@ -33,6 +33,8 @@ pub(crate) enum NotMounted {
     Storage(StorageError),
     /// One that was granted cannot be given: the operator's to mend.
     Granted(String),
+    /// The host lost the work.
+    Lost(String),
 }
 
 /// What granted folders are held against: whoever could write it would grant himself what he likes,
@@ -124,6 +126,16 @@ impl Mount {
     /// The folder itself.
     pub(crate) fn folder(&self) -> Arc<File> {
         Arc::clone(&self.dir.dir)
+    }
+
+    /// Whether a guest may write in it.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.access == Access::ReadWrite
+    }
+
+    /// Where the guest sees it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     fn new(name: &str, file: File, access: Access, granted: bool) -> Self {

@@ -7,6 +7,7 @@ mod held;
 mod links;
 mod names;
 mod quota;
+mod replayed;
 mod seen;
 
 use std::path::Path;

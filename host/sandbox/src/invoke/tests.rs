@@ -7,6 +7,7 @@ mod costs;
 mod growth;
 mod isolation;
 mod reach;
+mod replay;
 mod storage;
 mod time;
 

@@ -55,6 +55,27 @@ async fn a_good_component_loads_and_is_remembered() {
     assert!(detail("verification").contains("passed before"));
 }
 
+/// As when a run goes on with the component that it began with, which may no longer be where it was.
+#[tokio::test]
+async fn the_same_bytes_from_elsewhere_are_compiled_and_tried_no_second_time() {
+    let (first, folder) = sandbox();
+    let path = folder.path().join("skill.wasm");
+    let component = whole(&Guest::default());
+    std::fs::write(&path, &component).unwrap();
+    let loaded = first.load(path.as_path()).await.unwrap();
+    std::fs::remove_file(&path).unwrap();
+
+    let second = sandbox_in(&folder);
+    let name = format!("skill.wasm ({})", loaded.digest.short());
+    let pinned = || Source::Bytes { name: name.clone(), bytes: component.clone() };
+    let report = second.check(pinned()).await;
+    assert_eq!(report.file, name);
+    let told: Vec<String> = report.steps.iter().map(|step| format!("{:?}", step.result)).collect();
+    assert_eq!(told.iter().filter(|told| told.contains("from the cache")).count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|told| told.contains("passed before")).count(), 2, "{told:?}");
+    assert_eq!(second.load(pinned()).await.unwrap().digest, loaded.digest);
+}
+
 #[tokio::test]
 async fn a_disk_that_fails_is_not_put_down_to_the_component() {
     let (sandbox, folder) = sandbox_on_a_full_disk();

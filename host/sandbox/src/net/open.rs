@@ -57,7 +57,7 @@ pub(crate) enum Clear {
 /// Lets out what the rules of one call allow.
 pub(crate) struct Open {
     pub(super) exit: Arc<Exit>,
-    pub(super) threads: Arc<NetworkThreads>,
+    threads: Arc<NetworkThreads>,
 }
 
 /// Where answers come from.

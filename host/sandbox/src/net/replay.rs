@@ -21,10 +21,7 @@ use super::check::{Refusal, permit, shown};
 use super::exchange::{LATE, sent_size, too_late};
 use super::open::{Answer, Exit, Hop, Source};
 use super::{Gate, NoAnswer, Pass, Request, Response};
-
-/// What is said of a request that no exchange of the record answers: the call does something else
-/// than it did.
-pub(crate) const UNRECORDED: &str = "no such request was recorded";
+use crate::replay::UNRECORDED;
 
 /// Answers from a record.
 pub(crate) struct Replay(Arc<Exit>);
@@ -95,7 +92,11 @@ impl Exit {
             return Err(self.refuse(self.unanswered(recorded, hop)));
         };
         self.charge(hop).map_err(|why| self.refuse(why))?;
-        let again = self.budget.received.take(exchange.body_bytes);
+        // Who receives nothing passes no limit, even one that was passed before.
+        let again = match exchange.body_bytes {
+            0 => Ok(()),
+            bytes => self.budget.received.take(bytes),
+        };
         let seen = match &again {
             Ok(()) => exchange.clone(),
             Err(refusal) => Exchange { body: None, error: Some(refusal.what.clone()), ..exchange.clone() },

@@ -4,6 +4,7 @@ mod attacks;
 mod guests;
 mod limits;
 mod redirects;
+mod replay;
 mod secrets;
 mod server;
 
@@ -51,6 +52,7 @@ struct Call {
     recorder: Recorder,
     blobs: Arc<MemoryBlobs>,
     asked: Arc<Mutex<Vec<String>>>,
+    limits: Limits,
 }
 
 /// How a call is set up.
@@ -112,7 +114,7 @@ impl Setup {
             recorder: recorder.clone(),
             blobs: Arc::clone(&blobs) as Arc<dyn checkrein_contract::port::Blobs>,
         });
-        Call { gate, recorder, blobs, asked }
+        Call { gate, recorder, blobs, asked, limits: self.limits }
     }
 }
 

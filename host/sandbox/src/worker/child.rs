@@ -20,8 +20,6 @@ use crate::text::{at_most, excerpt, one_line};
 
 /// Bytes of what a worker writes to stderr that are kept: the last ones.
 const COMPLAINTS: usize = 4 << 10;
-/// What tells a worker that its run is dry.
-pub(super) const DRY: &str = "CHECKREIN_DRY";
 /// Bytes of nonsense that are told.
 const SAID: usize = 4 << 10;
 /// How long a worker may take to begin: to give up its rights, and to try its walls.
@@ -107,27 +105,23 @@ pub(super) struct Child {
 impl Child {
     /// Starts a worker, with an empty environment, and gives the pipe of its answers. To be called
     /// on a thread that lasts: the kernel ends a worker with the thread that started it.
-    /// `argument` is the folder that it reads, or how many seconds of processor time it may use; in a
-    /// `dry` one, no import with an effect is linked.
+    /// `arguments` are the folder that it reads and whether it is a dry one, or how many seconds of
+    /// processor time it may use.
     pub(super) fn start(
         program: &Path,
         role: Role,
-        argument: &OsStr,
-        dry: bool,
+        arguments: &[&OsStr],
     ) -> Result<(Self, Receiver), WorkerError> {
-        Self::spawn(program, role, argument, dry).map_err(|source| WorkerError::Start {
+        Self::spawn(program, role, arguments).map_err(|source| WorkerError::Start {
             role: role.as_str(),
             program: program.display().to_string(),
             source,
         })
     }
 
-    fn spawn(program: &Path, role: Role, argument: &OsStr, dry: bool) -> io::Result<(Self, Receiver)> {
+    fn spawn(program: &Path, role: Role, arguments: &[&OsStr]) -> io::Result<(Self, Receiver)> {
         let mut command = Command::new(std::path::absolute(program)?);
-        command.args(["worker", role.as_str()]).arg(argument).env_clear().current_dir("/");
-        if dry {
-            command.env(DRY, "1");
-        }
+        command.args(["worker", role.as_str()]).args(arguments).env_clear().current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn()?;
         let pipes = (process.stdin.take(), process.stdout.take(), process.stderr.take());
@@ -305,8 +299,8 @@ async fn listen(mut errors: Receiver, role: Role, complaints: Arc<Mutex<Vec<u8>>
 pub(super) struct Home {
     pub(super) program: PathBuf,
     pub(super) folder: PathBuf,
+    /// Whether they link nothing with an effect.
+    pub(super) dry: bool,
     /// What [`crate::cache::build`] says here, and must say there.
     pub(super) build: String,
-    /// Whether its workers link nothing that has an effect.
-    pub(super) dry: bool,
 }

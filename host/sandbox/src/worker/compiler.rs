@@ -56,7 +56,7 @@ impl Compiler {
         let _turn = TURN.lock().await;
         let seconds = OsString::from(cpu(self.wall).to_string());
         let (mut child, mut output) =
-            Child::start(&self.program, Role::Compile, &seconds, false).map_err(NoCode::Worker)?;
+            Child::start(&self.program, Role::Compile, &[&seconds]).map_err(NoCode::Worker)?;
         let most = Role::Compile.most_out();
         let ready = tokio::time::timeout(START, read_async::<Compiled>(&mut output, most)).await;
         match ready {

@@ -21,25 +21,28 @@ use checkrein_contract::port::{
 use checkrein_contract::record::Record;
 use tokio::sync::oneshot;
 
-use super::child::DRY;
 use super::frame::{self, Frame, FrameError, Most};
 use super::harden::harden;
 use super::wire::{Answer, Asked, FromJudge, Judged, JudgedEnd, Refusal, ToJudge, Want};
-use super::{Role, WANTED, most_body, most_out_under, say};
+use super::{DRY, Role, WANTED, build_of, most_body, most_out_under, say};
 use crate::invoke::run;
 use crate::net::{Gate, NoAnswer, Request, Response};
 use crate::parts::Judge;
 use crate::sandbox::Sandbox;
 
-pub(super) fn main(folder: Option<OsString>) -> Result<(), String> {
+pub(super) fn main(folder: Option<OsString>, dry: Option<OsString>) -> Result<(), String> {
     let folder = PathBuf::from(folder.ok_or("no folder to read was named")?);
+    let dry = match dry {
+        None => false,
+        Some(word) if word == DRY => true,
+        Some(other) => return Err(format!("`{DRY}` or nothing stands behind the folder, not {other:?}")),
+    };
     let hardening = harden(Role::Verify, Some(&folder), None)?;
     let pipe = Pipe::new();
-    let sandbox =
-        Sandbox::for_judging(Arc::new(pipe.clone()), Arc::new(NoBlobs), std::env::var_os(DRY).is_some())
-            .map_err(|error| error.to_string())?;
+    let sandbox = Sandbox::for_judging(Arc::new(pipe.clone()), Arc::new(NoBlobs), dry)
+        .map_err(|error| error.to_string())?;
     sandbox.block_on(sandbox.self_test())?.map_err(|error| error.to_string())?;
-    let build = crate::cache::build(&sandbox.0.engine);
+    let build = build_of(crate::cache::build(&sandbox.0.engine), dry);
     pipe.send(&FromJudge::Ready { build, hardening }, &[]).map_err(|error| error.to_string())?;
     let mut input = stdin().lock();
     loop {

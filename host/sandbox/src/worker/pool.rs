@@ -3,6 +3,7 @@
 //! and each judges with one component all its life, so that one which takes its worker over gives
 //! false verdicts under no name but its own.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use super::frame::{Frame, FrameError, Most, read_async_when};
 use super::harden::Hardening;
 use super::taken::{short, take, unavailable};
 use super::wire::{Answer, Asked, FromJudge, Judged, Refusal, ToJudge, Want};
-use super::{Role, most_body, most_out_under};
+use super::{DRY, Role, most_body, most_out_under};
 use crate::component::Component;
 use crate::net::{Gate, NoAnswer, Request, SECRET_MAX, Scrubber};
 use crate::recorder::Recorder;
@@ -71,8 +72,9 @@ impl Pool {
     /// they must be.
     pub(crate) fn new(program: PathBuf, folder: PathBuf, build: String, dry: bool) -> Self {
         let keep = std::thread::available_parallelism().map_or(1, usize::from);
+        let build = super::build_of(build, dry);
         Pool {
-            home: Home { program, folder, build, dry },
+            home: Home { program, folder, dry, build },
             turns: Semaphore::new(AT_ONCE),
             idle: Mutex::default(),
             keep: keep.clamp(KEPT, AT_ONCE),
@@ -236,7 +238,9 @@ impl Drop for Worker {
 
 impl Worker {
     async fn start(home: &Home) -> Result<Self, WorkerError> {
-        let (child, output) = Child::start(&home.program, Role::Verify, home.folder.as_os_str(), home.dry)?;
+        let dry = home.dry.then_some(OsStr::new(DRY));
+        let arguments: Vec<&OsStr> = std::iter::once(home.folder.as_os_str()).chain(dry).collect();
+        let (child, output) = Child::start(&home.program, Role::Verify, &arguments)?;
         // A reader of its own: a frame that is half read must not be given up for another event.
         let (frames, received) = mpsc::channel(1);
         let most = Arc::new(Mutex::new(Role::Verify.most_out()));
@@ -541,7 +545,7 @@ mod tests {
         let bytes = wat::parse_str("(component)").unwrap();
         let digest = Digest::of(&bytes);
         let compiled = wasmtime::component::Component::from_binary(&sandbox.0.engine, &bytes).unwrap();
-        let pre = Pre::Bare(sandbox.0.instantiate_pre(&compiled).unwrap());
+        let pre = Pre::Bare(sandbox.0.link(&compiled).unwrap());
         let component = Component::new(digest, bare_manifest("v", Kind::Verifier), pre);
         sandbox.register(Arc::new(component));
 

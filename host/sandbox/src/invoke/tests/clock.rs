@@ -10,8 +10,13 @@ const BEGAN: u64 = 1_000_000_000;
 /// Long after that, and before this was written.
 const SINCE: u64 = 1_700_000_000;
 
+/// The same, as a setting has it.
+pub(super) fn began() -> Timestamp {
+    Timestamp(BEGAN * 1000)
+}
+
 /// Every part traps if the wall clock is not as told.
-fn wall(real: bool) -> Guest {
+pub(super) fn wall(real: bool) -> Guest {
     let mut guest = Guest::default();
     let types = r#"(type $t (record (field "seconds" u64) (field "nanoseconds" u32)))
         (export "datetime" (type $datetime (eq $t)))
@@ -36,7 +41,7 @@ async fn the_machines_time_is_seen_where_it_is_granted_and_by_no_trigger_or_reco
     for clock in [Clock::Virtual, Clock::Real] {
         let (sandbox, _folder) = sandbox();
         let mut setting = ready(&sandbox, &wall(clock == Clock::Real));
-        setting.clock = Timestamp(BEGAN * 1000);
+        setting.clock = began();
         setting.granted.clock = clock;
         let ran = sandbox.assess(setting.clone(), subgoal()).await;
         assert!(matches!(ran.end, End::Returned(_)), "{ran:?}");

@@ -53,10 +53,11 @@ enum Served {
 /// One call of a guest, from its store on.
 async fn timed(sandbox: &Sandbox, component: &Component, setting: &Setting, served: Served) -> Duration {
     let host = &sandbox.0;
-    let work = work::create(&host.scratch).unwrap();
+    let own = Own::prepare(host, setting).await.unwrap();
+    let work = &own.work;
     let log = LogBook::new(setting.limits.get(LimitKey::Log));
-    let (own, until) = (Own { work: Some(&work), given: &[] }, Instant::now() + Duration::from_secs(30));
-    let mut state = state::<Execute>(host, setting, &log, own, until, Recorder::default()).unwrap();
+    let mut state =
+        state::<Execute>(host, setting, &log, Some(&own), Instant::now() + Duration::from_secs(30)).unwrap();
     if served == Served::Plainly {
         let mut wasi = WasiCtxBuilder::new();
         wasi.allow_blocking_current_thread(true);

@@ -52,15 +52,7 @@ impl Bare {
         let log = LogBook::new(1 << 10);
         let mut store = Store::new(
             &self.engine,
-            state::<Assess>(
-                host,
-                &setting,
-                &log,
-                Own::default(),
-                std::time::Instant::now(),
-                Recorder::default(),
-            )
-            .unwrap(),
+            state::<Assess>(host, &setting, &log, None, std::time::Instant::now()).unwrap(),
         );
         if self.walls.limiter {
             store.limiter(|state| &mut state.limiter);
