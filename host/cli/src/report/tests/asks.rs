@@ -40,7 +40,7 @@ fn waiting(upto: usize, about: Asked, question: &str, change: impl FnOnce(&mut V
 
 fn setup(events: &mut [Event]) -> &mut Setup {
     match &mut events[0] {
-        Event::RunStarted { setup } => &mut **setup,
+        Event::RunStarted { setup } => setup,
         other => panic!("{other:?}"),
     }
 }
