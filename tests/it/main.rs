@@ -29,6 +29,7 @@ mod scale;
 mod skills;
 mod storage;
 mod storage_run;
+mod supervised;
 mod trace;
 mod workers;
 

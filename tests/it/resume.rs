@@ -62,6 +62,38 @@ fn of_two_that_resume_at_once_one_drives() {
     assert_eq!(works.entries_of("lease-taken").len(), 2);
 }
 
+/// One folds the log and is slow; the other comes and goes meanwhile. What the slow one knows is old.
+#[test]
+fn what_another_did_meanwhile_is_not_done_again() {
+    let works = Works::new();
+    let steps = [ledger("books", 6), worker("sum", 3).after("books")];
+    let _ = works.run(&["run", works.task(&task("", &[("", &steps)]))]).expect(4);
+    approve(&works);
+    let run = works.last_run().unwrap();
+    let lock = rusqlite::Connection::open(works.database()).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    // It folds the log, and waits for the right to drive the run as long as the database is locked.
+    let slow = works.job(&["resume", &run], |_| {});
+    until("it waits for the database", || {
+        let fds = format!("/proc/{}/fd", slow.pid());
+        let open = std::fs::read_dir(fds).map(|fds| fds.filter_map(Result::ok).collect::<Vec<_>>());
+        let of_database = |fd: &std::fs::DirEntry| {
+            std::fs::read_link(fd.path()).is_ok_and(|path| path.ends_with("checkrein.db"))
+        };
+        // One connection reads; the other is the writer's.
+        open.is_ok_and(|open| open.iter().filter(|fd| of_database(fd)).count() > 1)
+    });
+    slow.signal("STOP");
+    lock.execute_batch("ROLLBACK").unwrap();
+    let _ = works.run(&["resume", &run]).expect(0);
+    slow.signal("CONT");
+    let ran = slow.end();
+    assert!([0, 1].contains(&ran.code), "{ran:?}");
+    assert_eq!((works.book("ledger").len(), works.calls_of("books"), works.calls_of("sum")), (1, 1, 1));
+    assert_eq!(works.entries_of("run-ended").len(), 1);
+    let _ = works.run(&["trace", "verify", "@last"]).expect(0);
+}
+
 #[test]
 fn a_process_that_was_only_halted_keeps_its_run() {
     let works = Works::new();

@@ -243,6 +243,12 @@ pub struct RunArgs {
     /// Everything turns and nothing leaves: executors do not run, and answer as the task, their cases or recorded calls say
     #[arg(long)]
     pub dry_run: bool,
+    /// Watch the driver from a process of its own, and start it again if it ends without having ended the run
+    #[arg(long)]
+    pub supervised: bool,
+    /// The id of the run, where who starts it must know it beforehand
+    #[arg(long, hide = true, value_name = "ID")]
+    pub run_id: Option<String>,
 }
 
 /// What is changed about a task.

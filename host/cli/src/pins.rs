@@ -1,9 +1,12 @@
 //! What the components of a run may do, held against what the configuration says by now. What is
 //! narrower holds at once; what is wider is a person's to take.
 
+use std::cmp::Ordering;
+
 use checkrein_contract::event::{Binding, ComponentCard, InForce};
 use checkrein_contract::grant::{Clock, Folder, Granted, SecretUse};
 use checkrein_contract::limits::LimitKey;
+use checkrein_contract::manifest::Effects;
 use checkrein_contract::network::Rule;
 
 use crate::grants;
@@ -39,6 +42,24 @@ pub fn compare(before: &InForce, now: &InForce) -> Compared {
     Compared { narrower, wider, narrowed: InForce { skills, verifiers, bindings } }
 }
 
+/// What the configuration says now, once it is accepted. Verdicts name a binding by its place, so
+/// each keeps its own: one that is gone judges nothing, and one that is new comes last.
+pub fn taken(before: &InForce, now: &InForce) -> InForce {
+    let stays = |binding: &Binding| match now.bindings.contains(binding) {
+        true => binding.clone(),
+        false => Binding { on: Vec::new(), on_facts: Vec::new(), ..binding.clone() },
+    };
+    let mut bindings: Vec<Binding> = before.bindings.iter().map(stays).collect();
+    let new = now.bindings.iter().filter(|one| !before.bindings.contains(one) && has(before, one));
+    bindings.extend(new.cloned());
+    InForce { skills: now.skills.clone(), verifiers: now.verifiers.clone(), bindings }
+}
+
+/// Whether the verifier of a binding is a component of the run.
+fn has(run: &InForce, binding: &Binding) -> bool {
+    run.verifiers.iter().any(|card| card.name() == binding.verifier)
+}
+
 struct Told<'t> {
     name: &'t str,
     narrower: &'t mut Vec<String>,
@@ -59,11 +80,17 @@ impl Told<'_> {
         covers: fn(&T, &T) -> bool,
         and: fn(&T, &T) -> Option<T>,
     ) -> Vec<T> {
-        for gone in before.iter().filter(|one| !now.iter().any(|other| covers(other, one))) {
-            self.say(false, format!("{what}: - {}", gone.to_string()));
+        let gone = before.iter().filter(|one| !now.iter().any(|other| covers(other, one)));
+        let gone: Vec<&T> = gone.collect();
+        for &one in &gone {
+            self.say(false, format!("{what}: - {}", one.to_string()));
         }
         for new in now.iter().filter(|one| !before.iter().any(|other| covers(other, one))) {
             self.say(true, format!("{what}: + {}", new.to_string()));
+        }
+        // As it is written, or it would seem to be another.
+        if gone.is_empty() {
+            return before.to_vec();
         }
         let mut all: Vec<T> = Vec::new();
         for met in before.iter().flat_map(|one| now.iter().filter_map(move |other| and(one, other))) {
@@ -132,26 +159,46 @@ fn granted(before: &Granted, now: &Granted, told: &mut Told<'_>) -> Granted {
     }
 }
 
-/// Less effects than before are believed where less can be reached; else they are somebody's word.
-fn effects(
-    before: &ComponentCard,
-    now: &ComponentCard,
-    granted: &Granted,
-    told: &mut Told<'_>,
-) -> checkrein_contract::manifest::Effects {
-    let (was, is) = (before.effects, now.effects);
-    let by_reach = grants::effects(before.manifest.effects, None, granted);
-    if is >= was {
-        if is > was {
-            told.say(false, format!("effects: {} -> {}", was.as_str(), is.as_str()));
+/// What is reached makes the effects, and the grant's word raises or lowers them. The word alone is
+/// compared: what follows from a reach that is not in force is not in force either.
+fn effects(before: &ComponentCard, now: &ComponentCard, granted: &Granted, told: &mut Told<'_>) -> Effects {
+    let (was, is) = (Word::of(before), Word::of(now));
+    if was != is {
+        told.say(is > was, format!("effects: {} -> {}", was.as_str(), is.as_str()));
+    }
+    grants::effects(before.manifest.effects, was.min(is).effects(), granted)
+}
+
+/// What a grant says of the effects of a component; the wider, the larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    Irreversible,
+    Nothing,
+    Idempotent,
+}
+
+impl Word {
+    /// The word is not on the card, but what came of it is.
+    fn of(card: &ComponentCard) -> Self {
+        let without = grants::effects(card.manifest.effects, None, &card.granted);
+        match card.effects.cmp(&without) {
+            Ordering::Less => Word::Idempotent,
+            Ordering::Equal => Word::Nothing,
+            Ordering::Greater => Word::Irreversible,
         }
-        return is;
     }
-    if is >= by_reach {
-        return is;
+
+    fn effects(self) -> Option<Effects> {
+        match self {
+            Word::Irreversible => Some(Effects::Irreversible),
+            Word::Nothing => None,
+            Word::Idempotent => Some(Effects::Idempotent),
+        }
     }
-    told.say(true, format!("effects: {} -> {}", was.as_str(), is.as_str()));
-    was
+
+    fn as_str(self) -> &'static str {
+        self.effects().map_or("not stated", Effects::as_str)
+    }
 }
 
 /// A pattern of subjects.
@@ -201,11 +248,13 @@ fn bindings(
         format!("verifier {} on {}", binding.verifier, on.join(", "))
     };
     let mut bindings = before.bindings.clone();
-    for gone in before.bindings.iter().filter(|one| !now.bindings.contains(one)) {
+    // One that is about nothing keeps a place, and is gone already.
+    let judges = |one: &&Binding| !one.on.is_empty() || !one.on_facts.is_empty();
+    for gone in before.bindings.iter().filter(judges).filter(|one| !now.bindings.contains(one)) {
         wider.push(format!("- {}", shown(gone)));
     }
     for new in now.bindings.iter().filter(|one| !before.bindings.contains(one)) {
-        if before.verifiers.iter().any(|card| card.name() == new.verifier) {
+        if has(before, new) {
             narrower.push(format!("+ {}", shown(new)));
             bindings.push(new.clone());
         } else {
@@ -219,7 +268,7 @@ fn bindings(
 mod tests {
     use checkrein_contract::Digest;
     use checkrein_contract::limits::Limits;
-    use checkrein_contract::manifest::{Capabilities, Effects, Kind, Manifest};
+    use checkrein_contract::manifest::{Capabilities, Kind, Manifest};
     use serde_json::json;
 
     use super::*;
@@ -317,5 +366,48 @@ mod tests {
         assert_eq!((added.narrower.len(), added.narrowed.bindings.len()), (1, 1));
         let unknown = compare(&with(Vec::new()), &with(vec![binding("other")]));
         assert_eq!((unknown.wider.len(), unknown.narrowed.bindings.len()), (1, 0));
+    }
+
+    #[test]
+    fn what_is_not_in_force_makes_no_call_irreversible() {
+        let before = card(&["GET https://a.org/*"]);
+        let now = ComponentCard {
+            effects: Effects::Irreversible,
+            ..card(&["GET https://a.org/*", "POST https://a.org/*"])
+        };
+        let compared = compare(&in_force(before.clone()), &in_force(now.clone()));
+        assert_eq!((compared.narrower.len(), compared.wider.len()), (0, 1), "{compared:?}");
+        assert_eq!(compared.narrowed, in_force(before.clone()));
+        assert_eq!(taken(&in_force(before), &in_force(now.clone())), in_force(now));
+    }
+
+    #[test]
+    fn patterns_that_cover_one_another_are_no_difference() {
+        let facts = vec!["de/*".to_owned(), "de/gene/*".to_owned()];
+        let before = in_force(ComponentCard { facts, ..card(&[]) });
+        assert_eq!(compare(&before, &before).narrowed, before);
+    }
+
+    #[test]
+    fn a_binding_keeps_its_place() {
+        let binding = |on: &[&str], strict: bool| Binding {
+            verifier: "judge".to_owned(),
+            on: on.iter().map(|name| (*name).to_owned()).collect(),
+            on_facts: Vec::new(),
+            settings: json!({ "strict": strict }),
+        };
+        let mut judge = card(&[]);
+        judge.manifest.name = "judge".to_owned();
+        let with =
+            |bindings: Vec<Binding>| InForce { skills: Vec::new(), verifiers: vec![judge.clone()], bindings };
+        // Without the first, the second is the second still: it has not judged what the first did.
+        let (before, now) =
+            (with(vec![binding(&["*"], true), binding(&["*"], false)]), with(vec![binding(&["*"], false)]));
+        let after = taken(&before, &now);
+        assert_eq!(after.bindings, [binding(&[], true), binding(&["*"], false)]);
+        // What is gone is told once.
+        let again = compare(&after, &now);
+        assert_eq!((again.narrower.len(), again.wider.len()), (0, 0), "{again:?}");
+        assert_eq!((again.narrowed, taken(&after, &now)), (after.clone(), after));
     }
 }

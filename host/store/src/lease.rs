@@ -36,6 +36,8 @@ pub(crate) struct Lease {
 pub struct Driving {
     /// Which process.
     pub holder: String,
+    /// How often it has said that it lives.
+    pub beats: u64,
     /// What it said of itself last.
     pub beat: Beat,
 }
@@ -95,7 +97,7 @@ impl State {
             place: place(file, run),
             detail: format!("what its holder told is no beat: {error}"),
         })?;
-        Ok(Some(Driving { holder: held.holder, beat }))
+        Ok(Some(Driving { holder: held.holder, beats: held.beat.unsigned_abs(), beat }))
     }
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn call(
     // Whoever calls sees at once that it does not get on; what cannot be taken back waits.
     let person = standing.config.person.min(Person::Approvals);
     let apart = standing.operator.process;
-    let how = run::How { planner: "triggers".to_owned(), person, apart, dry: false };
+    let how = run::How { planner: "triggers".to_owned(), person, apart, dry: false, id: None };
     let run = run::start(&state, sandbox, file, components, how).await?;
     let view = run::view_of(&state, &run)?;
     if !global.json {

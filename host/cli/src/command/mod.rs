@@ -14,6 +14,7 @@ mod replay;
 mod resume;
 mod run;
 mod skill;
+mod supervise;
 
 use crate::args::{Cli, Command};
 use crate::error::CliError;
@@ -27,6 +28,9 @@ pub async fn perform(cli: Cli) -> Result<u8, CliError> {
     let global = &cli.global;
     match &cli.command {
         Command::Demo(args) => run::demo(global, args).await,
+        Command::Run { run, .. } if run.supervised => {
+            supervise::supervise(global, std::env::args_os().skip(1).collect()).await
+        }
         Command::Run { task, run } => run::run(global, task, run).await,
         Command::Call { skill, args, inputs } => call::call(global, skill, args, inputs).await,
         Command::Resume { run, accept_config } => resume::resume(global, run, *accept_config).await,

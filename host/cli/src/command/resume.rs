@@ -8,7 +8,7 @@ use checkrein_contract::event::{ComponentCard, InForce, RunStatus, Setup};
 use checkrein_contract::id::{RunId, SubgoalId};
 use checkrein_contract::port::{Blobs as _, StorageError};
 use checkrein_harness::driver::World;
-use checkrein_harness::{Driver, Resumed, State, due};
+use checkrein_harness::{Driver, Resumed, State, ask, due};
 use checkrein_sandbox::{Sandbox, Source};
 use checkrein_store::{Kept, State as Store, StoreError};
 
@@ -28,14 +28,12 @@ use crate::world::{self, SystemClock};
 pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -> Result<u8, CliError> {
     let store = world::existing_state(global)?;
     let run = store.resolve(wanted)?;
-    let state = load(&store, &run)?;
-    let Some(setup) = state.setup.as_deref().cloned() else { return Err(no_start(&run)) };
+    let (state, seq) = load_at(&store, &run)?;
+    let setup = setup_of(&run, &state)?;
     if let Some(driving) = store.drives(&run)? {
         return Err(StoreError::Driven { run, holder: driving.holder }.into());
     }
-    if store.letters(&run, state.letters)?.is_empty()
-        && let Some(code) = nothing_to_do(global, &store, &run, &state)?
-    {
+    if let Some(code) = nothing_to_do(global, &store, &run, &state, accept_config)? {
         return Ok(code);
     }
     let standing = Standing::of(global, setup.dry)?;
@@ -45,12 +43,20 @@ pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -
             "name the one that it began with: --config FILE",
         ));
     }
+    check_apart(&setup, &standing)?;
     let sandbox = world::sandbox_of(&store, &standing).await?;
     load_pinned(&store, &sandbox, &setup).await?;
-    let in_force = in_force(&setup, &standing, accept_config);
     let answers = if setup.dry { dry_answers(&store, &run)? } else { BTreeMap::new() };
     let guests = run::guests(&store, sandbox, &setup, answers)?;
     let log = store.lease(&run)?;
+    // Only now does nobody else append. What another process did while the components were loaded is
+    // not done again.
+    let state = if log.len() == seq { state } else { load(&store, &run)? };
+    let in_force = in_force(&setup_of(&run, &state)?, &standing, accept_config);
+    let accepts = accept_config && in_force.is_some();
+    if let Some(code) = nothing_to_do(global, &store, &run, &state, accepts)? {
+        return Ok(code);
+    }
     output::message(&format!("run {run} goes on: {}", output::one_line(&setup.task.goal, 120)));
     let (clock, watcher) = (Arc::new(SystemClock::new()), Arc::new(Progress::new()));
     let world = World { guests, blobs: Arc::new(store.blobs()), clock, watcher };
@@ -66,7 +72,12 @@ pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -
 ///
 /// If the log cannot be read, is not what was written, or is none of this program.
 pub(super) fn load(store: &Store, run: &RunId) -> Result<State, CliError> {
-    let (mut state, seq, digest) = match store.snapshot(run)? {
+    load_at(store, run).map(|(state, _)| state)
+}
+
+/// That, and the position of the last event.
+fn load_at(store: &Store, run: &RunId) -> Result<(State, u64), CliError> {
+    let (mut state, mut seq, digest) = match store.snapshot(run)? {
         Kept::None => (State::default(), 0, Digest::ZERO),
         Kept::Damaged(why) => {
             let why = visible(&why);
@@ -83,24 +94,56 @@ pub(super) fn load(store: &Store, run: &RunId) -> Result<State, CliError> {
         state
             .apply(logged.at, &logged.event)
             .map_err(|error| CliError::Storage(format!("event {} of run {run}: {error}", logged.seq)))?;
+        seq = logged.seq;
     }
-    Ok(state)
+    Ok((state, seq))
 }
 
-fn no_start(run: &RunId) -> CliError {
-    CliError::Storage(format!(
-        "the log of run {run} has no beginning; `checkrein trace verify {run}` says more"
-    ))
+fn setup_of(run: &RunId, state: &State) -> Result<Setup, CliError> {
+    state.setup.as_deref().cloned().ok_or_else(|| {
+        CliError::Storage(format!(
+            "the log of run {run} has no beginning; `checkrein trace verify {run}` says more"
+        ))
+    })
 }
 
-/// A run that has ended, or that waits for an answer which has not come, is left as it is.
-fn nothing_to_do(global: &Global, store: &Store, run: &RunId, state: &State) -> Result<Option<u8>, CliError> {
+/// A wall that a run began with stands to its end: its report says so.
+fn check_apart(setup: &Setup, standing: &Standing) -> Result<(), CliError> {
+    if setup.apart && !standing.operator.process {
+        return Err(CliError::usage(
+            format!(
+                "run {} began with verifications in a process of their own, and now they would not be",
+                setup.run
+            ),
+            "set `[gateway] process = true` in the operator's file to go on with it",
+        ));
+    }
+    Ok(())
+}
+
+/// A run that has ended, or that waits for an answer which has not come, is left as it is; one that
+/// waits goes on where what its components may do is `accepted` anew.
+fn nothing_to_do(
+    global: &Global,
+    store: &Store,
+    run: &RunId,
+    state: &State,
+    accepted: bool,
+) -> Result<Option<u8>, CliError> {
+    let letters = store.letters(run, state.letters)?;
     if let Some(status) = state.ended {
+        // A letter that came too late, such as `cancel`, opens nothing again.
+        if letters.iter().any(|letter| ask::refusal(state, &letter.message).is_none()) {
+            return Ok(None);
+        }
         output::message(&format!(
             "run {run} has ended; `checkrein amend {run}` changes its task and opens it again"
         ));
         let code = if status == RunStatus::Done { exit::DONE } else { exit::NOT_REACHED };
         return Ok(Some(code));
+    }
+    if accepted || !letters.is_empty() {
+        return Ok(None);
     }
     let mut driven = state.clone();
     driven.stopped = None;
@@ -181,14 +224,8 @@ fn in_force(setup: &Setup, standing: &Standing, accept_config: bool) -> Option<B
     if !wider.is_empty() && !accept_config {
         output::message("hint: --accept-config takes what is wider");
     }
-    let chosen = if accept_config { taken(now, &before) } else { narrowed };
+    let chosen = if accept_config { pins::taken(&before, &now) } else { narrowed };
     (chosen != before).then(|| Box::new(chosen))
-}
-
-/// The configuration as it is now, but for verifiers that the run does not have.
-fn taken(mut now: InForce, before: &InForce) -> InForce {
-    now.bindings.retain(|binding| before.verifiers.iter().any(|card| card.name() == binding.verifier));
-    now
 }
 
 /// What the task says that the executors of a dry run answer.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use checkrein_contract::digest::{DEPTH_MAX, depth};
 use checkrein_contract::event::{Person, Setup};
-use checkrein_contract::id::{RunId, SubgoalId};
+use checkrein_contract::id::{RunId, SubgoalId, is_segment};
 use checkrein_contract::port::{Blobs, Guests, StorageError};
 use checkrein_contract::problem::Faults;
 use checkrein_contract::task::InputFile;
@@ -78,8 +78,13 @@ pub(super) async fn run(global: &Global, file: &Path, args: &RunArgs) -> Result<
     let components = Components::load(&sandbox, &standing, task.task.mode).await?;
     check_skills(file, &task, &components)?;
     let person = if args.no_person { Person::Never } else { standing.config.person };
-    let how =
-        How { planner: args.planner.clone(), person, apart: standing.operator.process, dry: args.dry_run };
+    let how = How {
+        planner: args.planner.clone(),
+        person,
+        apart: standing.operator.process,
+        dry: args.dry_run,
+        id: args.run_id.as_deref().map(RunId::from),
+    };
     let run = start(&state, sandbox, task, components, how).await?;
     finish(global, &state, &run)
 }
@@ -94,6 +99,8 @@ pub(super) struct How {
     pub(super) apart: bool,
     /// Whether nothing leaves.
     pub(super) dry: bool,
+    /// Its id, where somebody has to know it beforehand.
+    pub(super) id: Option<RunId>,
 }
 
 /// The skills that the task names are loaded.
@@ -132,7 +139,7 @@ pub(super) async fn start(
         task.inputs.push(InputFile { name: name.clone(), file, digest, bytes });
     }
     let clock = SystemClock::new();
-    let (run, log) = new_run(state, &clock)?;
+    let (run, log) = new_run(state, &clock, how.id)?;
     let setup = Setup {
         run: run.clone(),
         task,
@@ -220,9 +227,10 @@ fn check_depth(file: &TaskFile, components: &Components) -> Result<(), CliError>
 }
 
 /// An id that no run in this state has, and its log.
-fn new_run(state: &State, clock: &SystemClock) -> Result<(RunId, EventLog), CliError> {
+fn new_run(state: &State, clock: &SystemClock, id: Option<RunId>) -> Result<(RunId, EventLog), CliError> {
+    let mut wanted = id.filter(|id| is_segment(id.as_str()));
     loop {
-        let run = world::new_run_id(clock.now());
+        let run = wanted.take().unwrap_or_else(|| world::new_run_id(clock.now()));
         let log = state.lease(&run)?;
         if log.is_empty() {
             return Ok((run, log));
