@@ -186,7 +186,7 @@ fn without_file(path: &str, from: &str) -> Failure {
         "the outcome that {from} states names the file `{path}`, and its content is nowhere; leave it out, \
          or run the task once, so that a recorded call answers"
     );
-    Failure { kind: FailureKind::Unavailable, message, evidence: json!({ "path": path }) }
+    Failure { kind: FailureKind::Unsupported, message, evidence: json!({ "path": path }) }
 }
 
 /// Nothing says what would come of the call.
@@ -196,7 +196,7 @@ fn unknown(skill: &str, subgoal: &SubgoalId) -> Answer {
          task under `[dry.{subgoal}]`, or run the task once, so that its calls are recorded"
     );
     let evidence = json!({ "add": format!("[dry.{subgoal}]") });
-    let failure = Failure { kind: FailureKind::Unavailable, message, evidence };
+    let failure = Failure { kind: FailureKind::Unsupported, message, evidence };
     Answer::stated(Err(failure), "nothing: no stated or recorded answer is known".to_owned())
 }
 

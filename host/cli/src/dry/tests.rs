@@ -394,7 +394,7 @@ fn what_a_case_says_of_another_skill_says_nothing_of_this_one() {
 fn a_call_that_nothing_is_known_of_says_what_to_add() {
     let ran = ask(&dry(), 1);
     let Err(failure) = result(&ran) else { panic!("{ran:?}") };
-    assert_eq!(failure.kind, FailureKind::Unavailable);
+    assert_eq!(failure.kind, FailureKind::Unsupported);
     assert!(failure.message.contains("`[dry.de]`") && failure.message.contains("`skill`"), "{failure:?}");
 }
 

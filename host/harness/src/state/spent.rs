@@ -114,17 +114,24 @@ impl State {
 
     /// Milliseconds that a subgoal has left, and which budget says so; `None` if none does.
     pub fn wall_left(&self, id: &SubgoalId) -> Option<(&'static str, u64)> {
-        let goal = self.subgoal(id);
-        let own = goal.wall_ms + goal.since.map_or(0, |since| self.driven_ms.saturating_sub(since));
-        let left = self.budgets(id).into_iter().filter_map(|(of, budget, spent)| {
-            let used = match of {
-                "run" => self.driven_ms,
-                "stage" => spent.wall_ms,
-                _ => own,
-            };
-            Some((of, budget.wall_ms?.saturating_sub(used)))
-        });
-        left.min_by_key(|(_, left)| *left)
+        let run = self.setup.as_ref().and_then(|setup| setup.task.budget.wall_ms);
+        let stage = self.stage_of(id);
+        let of_stage = self.stages().get(stage).and_then(|stage| stage.budget.wall_ms);
+        let own = self.spec(id).budget.wall_ms;
+        // Asked for every open subgoal after every event: what was used is looked up where it is bound.
+        let left = [
+            run.map(|allowed| ("run", allowed.saturating_sub(self.driven_ms))),
+            of_stage.map(|allowed| {
+                let used = self.stage_spent.get(&stage).map_or(0, |spent| spent.wall_ms);
+                ("stage", allowed.saturating_sub(used))
+            }),
+            own.map(|allowed| {
+                let goal = self.subgoal(id);
+                let open = goal.since.map_or(0, |since| self.driven_ms.saturating_sub(since));
+                ("subgoal", allowed.saturating_sub(goal.wall_ms + open))
+            }),
+        ];
+        left.into_iter().flatten().min_by_key(|(_, left)| *left)
     }
 
     /// Changes what was spent by a subgoal, its stage and the run.
