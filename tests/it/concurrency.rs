@@ -22,6 +22,10 @@ struct Both(Arc<Barrier>);
 impl Watcher for Both {
     fn appended(&self, _: &[checkrein_contract::event::Logged], _: &checkrein_harness::State) {}
 
+    fn troubled(&self, trouble: &checkrein_contract::port::StorageError) {
+        panic!("{trouble}");
+    }
+
     fn observer(&self, _: &CallId, _: &SubgoalId) -> Arc<dyn Observer> {
         Arc::new(Both(self.0.clone()))
     }

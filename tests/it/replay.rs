@@ -4,9 +4,13 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use checkrein_contract::digest::Digest;
+use checkrein_contract::event::chain;
+use checkrein_contract::id::{RunId, Timestamp};
 use checkrein_tests::{
     DAY, Place, Ran, Works, binary, few, ledger, shifted, stamp, task, text_of, undisturbed, worker,
 };
+use rusqlite::Connection;
 use tempfile::TempDir;
 
 /// A run of the few that is done.
@@ -206,8 +210,48 @@ fn a_run_whose_outcome_was_exchanged_does_not_agree() {
     assert_eq!(ran.errors().len(), 1, "{}", ran.err);
 }
 
+/// Makes the chain of the last run anew, as whoever altered its events could.
+fn link_again(place: &Place) {
+    let run = RunId::from(place.last_run().unwrap().as_str());
+    let database = Connection::open(place.database()).unwrap();
+    let mut statement =
+        database.prepare("SELECT seq, at, payload FROM event WHERE run = ?1 ORDER BY seq").unwrap();
+    let events = statement.query_map([run.as_str()], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?))
+    });
+    let events: Vec<(i64, i64, String)> = events.unwrap().map(Result::unwrap).collect();
+    let mut prev = Digest::ZERO;
+    for (seq, at, payload) in events {
+        let digest = chain(&run, seq as u64, Timestamp(at as u64), &prev, &payload);
+        let link = "UPDATE event SET prev = ?1, digest = ?2 WHERE run = ?3 AND seq = ?4";
+        let values = (prev.to_string(), digest.to_string(), run.as_str(), seq);
+        assert_eq!(database.execute(link, values).unwrap(), 1);
+        prev = digest;
+    }
+}
+
 #[test]
-fn what_was_not_executed_is_told() {
+fn an_export_whose_facts_were_relabelled_does_not_agree() {
+    let works = done();
+    let change = r#"UPDATE event SET payload = replace(replace(payload, '"self-checked"', '"attested"'),
+        '"independent"', '"attested"') WHERE kind = 'outcome-accepted'"#;
+    assert!(works.alter(change) > 0);
+    link_again(&works);
+    let _ = works.run(&["trace", "verify", "@last"]).expect(0);
+    let (file, _) = export(&works, &[]);
+    let name = file.display().to_string();
+    let fresh = Works::new();
+    let ran = fresh.run(&["replay", &name]).expect(6);
+    for what in ["has other facts than the log says", "/facts/0/level: \"attested\" -> ", "suspect   log"] {
+        assert!(ran.out.contains(what), "`{what}` is not in\n{}", ran.out);
+    }
+    let json = fresh.run(&["replay", &name, "--json"]).expect(6).json();
+    assert_eq!((&json["agrees"], &json["first"]["what"]), (&false.into(), &"facts".into()), "{json:#}");
+    assert_eq!(json["facts"], serde_json::json!({ "of": 6, "same": 0, "not_compared": 0 }));
+}
+
+#[test]
+fn what_could_not_be_executed_again_is_told_and_does_not_agree() {
     let works = Works::new();
     let step = ledger("books", 6).arg("pause_ms", "20000");
     let _ = works.run(&["run", works.task(&text_of(&[vec![step]]))]).expect(4);
@@ -217,11 +261,13 @@ fn what_was_not_executed_is_told() {
     job.signal("KILL");
     let _ = job.end();
     undisturbed(&works, "task.toml");
-    let json = works.run(&["replay", "@last", "--json"]);
-    let json = json.expect(0).json();
+    let json = works.run(&["replay", "@last", "--json"]).expect(6).json();
     assert_eq!(
-        (&json["calls"]["executed"], &json["facts"]["not_compared"]),
-        (&0.into(), &1.into()),
+        (&json["agrees"], &json["calls"]["executed"], &json["facts"]["not_compared"]),
+        (&false.into(), &0.into(), &1.into()),
         "{json:#}"
     );
+    let ran = works.run(&["replay", "@last"]).expect(6);
+    let told = "nothing could be executed again: 1 fact is attested and was not executed";
+    assert!(ran.out.contains(told), "{}", ran.out);
 }

@@ -245,6 +245,22 @@ fn a_wider_grant_is_told_and_holds_only_when_it_is_accepted() {
 }
 
 #[test]
+fn an_imported_run_is_granted_nothing_until_a_person_says_so() {
+    let works = one_entry(Works::usual);
+    let _ = works.run(&["export", "@last", "--out", "run.checkrein"]).expect(0);
+    let file = works.path().join("run.checkrein");
+    let elsewhere = Works::new();
+    elsewhere.configure_works(&elsewhere.usual(), "");
+    let run =
+        elsewhere.run(&["import", &file.display().to_string(), "--json"]).expect(0).json()["run"].clone();
+    let run = run.as_str().unwrap();
+    approve(&elsewhere);
+    let ran = elsewhere.run(&["resume", run]).expect(3);
+    assert!(ran.err.contains("wider than before, not in force"), "{}", ran.err);
+    assert!(elsewhere.book("ledger").is_empty(), "nobody here granted it anything");
+}
+
+#[test]
 fn a_run_that_has_ended_does_not_go_on() {
     let works = Works::new();
     undisturbed(&works, works.task(&text_of(&few())));

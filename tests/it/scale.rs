@@ -107,6 +107,10 @@ impl Watcher for Watch {
         }
     }
 
+    fn troubled(&self, trouble: &checkrein_contract::port::StorageError) {
+        panic!("{trouble}");
+    }
+
     fn observer(&self, _: &CallId, _: &SubgoalId) -> Arc<dyn Observer> {
         Arc::new(NoObserver)
     }

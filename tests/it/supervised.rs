@@ -29,6 +29,23 @@ fn a_driver_that_is_killed_is_started_again() {
 }
 
 #[test]
+fn a_call_that_its_driver_never_survives_is_handed_over() {
+    let works = Works::new();
+    let slow = [worker("slow", 4).arg("pause_ms", "60000")];
+    let file = works.task(&task("", &[("", &slow)]));
+    let mut supervised = works.job(&["run", file, "--supervised"], |_| {});
+    supervised.wait_for("slow");
+    for times in 1..=3 {
+        until("the call is made", || works.entries_of("budget-reserved").len() == times);
+        let pid = driver(&works).unwrap().to_string();
+        assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().unwrap().success());
+    }
+    let ran = supervised.within(Duration::from_secs(60)).expect(4);
+    assert!(ran.out.contains("the host ended 3 times while the call"), "{}", ran.out);
+    assert!(ran.out.contains("the call is made once more"), "{}", ran.out);
+}
+
+#[test]
 fn what_a_driver_says_in_order_is_not_tried_again() {
     let works = Works::new();
     let steps = [worker("never", 3).arg("fail", "\"always\"")];

@@ -1,17 +1,19 @@
 //! The components of a configuration: found, loaded, and joined with what they are granted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use checkrein_contract::Digest;
 use checkrein_contract::event::{Binding, ComponentCard};
 use checkrein_contract::id::overlap;
 use checkrein_contract::limits::LimitKey;
 use checkrein_contract::manifest::{Kind, Manifest};
+use checkrein_contract::port::{Blobs, StorageError};
 use checkrein_contract::problem::{Fault, Faults};
 use checkrein_contract::section;
 use checkrein_contract::task::Mode;
-use checkrein_sandbox::{LoadReport, Loaded, Protected, Sandbox, Step, StepResult};
+use checkrein_sandbox::{LoadReport, Loaded, Protected, Sandbox, Source, Step, StepResult};
 
 use crate::config::{Config, Grant};
 use crate::error::{CliError, fault};
@@ -145,17 +147,55 @@ fn load_fault(file: &str, expected: &str, found: &str, mend: &str) -> Fault {
 }
 
 async fn load_files(sandbox: &Sandbox, files: BTreeSet<PathBuf>) -> Result<Vec<(PathBuf, Loaded)>, CliError> {
+    let sources = files.iter().map(|path| path.as_path().into()).collect();
+    let loaded = load_each(sandbox, sources).await?;
+    Ok(files.into_iter().zip(loaded).collect())
+}
+
+/// Loads the components that a run began with, whatever has become of their files: out of the blobs,
+/// each by its digest.
+///
+/// # Errors
+///
+/// All that are lost or that do not load.
+pub async fn load_pinned(
+    sandbox: &Sandbox,
+    blobs: &dyn Blobs,
+    pinned: &BTreeMap<Digest, String>,
+) -> Result<Vec<Loaded>, CliError> {
+    let (mut sources, mut faults) = (Vec::new(), Vec::new());
+    for (digest, component) in pinned {
+        let name = format!("{component} ({})", digest.short());
+        match blobs.get(digest) {
+            Ok(bytes) => sources.push(Source::Bytes { name, bytes }),
+            Err(StorageError::Missing { place }) => {
+                let expected = format!("the component {digest} that the run began with");
+                let found = format!("none: {place} is not there");
+                let mend = "without it no call of it can be made or executed again; bring the file back";
+                faults.push(fault(&name, "file", &expected, &found, mend));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    match patiently(load_each(sandbox, sources)).await {
+        Ok(loaded) if faults.is_empty() => Ok(loaded),
+        Ok(_) => Err(CliError::load(faults)),
+        Err(CliError::Load(Faults(more))) => Err(CliError::load(faults.into_iter().chain(more).collect())),
+        Err(other) => Err(other),
+    }
+}
+
+/// Loads each, side by side.
+async fn load_each(sandbox: &Sandbox, sources: Vec<Source>) -> Result<Vec<Loaded>, CliError> {
+    let start = |source| {
+        let sandbox = sandbox.clone();
+        tokio::spawn(async move { sandbox.load(source).await })
+    };
+    let loads: Vec<_> = sources.into_iter().map(start).collect();
     let (mut loaded, mut faults) = (Vec::new(), Vec::new());
-    let tasks: Vec<_> = files
-        .into_iter()
-        .map(|path| {
-            let (sandbox, file) = (sandbox.clone(), path.clone());
-            (path, tokio::spawn(async move { sandbox.load(file.as_path()).await }))
-        })
-        .collect();
-    for (path, task) in tasks {
-        match task.await.map_err(|error| CliError::Ours(error.to_string()))? {
-            Ok(component) => loaded.push((path, component)),
+    for load in loads {
+        match load.await.map_err(|error| CliError::Ours(error.to_string()))? {
+            Ok(component) => loaded.push(component),
             Err(mut more) => faults.append(&mut more),
         }
     }

@@ -82,12 +82,20 @@ pub fn faults(file: &str, grant: &Grant, manifest: &Manifest, protected: &[Prote
     faults.extend(grant.reach.network.iter().filter_map(|rule| check.rule(rule)));
     faults.extend(grant.reach.files.iter().filter_map(|folder| check.folder(folder)));
     let reach = manifest.capabilities.and(&grant.reach);
-    faults.extend(reach.files.iter().filter_map(|folder| check.given(folder, protected)));
+    faults.extend(folder_faults(file, grant, manifest, protected));
     faults.extend(grant.reach.secrets.iter().filter_map(|secret| check.secret(secret, &reach)));
     faults.extend(check.clock(grant));
     faults.extend(check.effects(grant, &reach));
     faults.extend(check.facts(grant));
     faults
+}
+
+/// The folders of a grant that no call is given, since this machine has none there or they reach what
+/// is the operator's.
+pub fn folder_faults(file: &str, grant: &Grant, manifest: &Manifest, protected: &[Protected]) -> Vec<Fault> {
+    let check = Check { file, manifest };
+    let reach = manifest.capabilities.and(&grant.reach);
+    reach.files.iter().filter_map(|folder| check.given(folder, protected)).collect()
 }
 
 /// A manifest with a grant that is held against it.

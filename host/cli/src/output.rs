@@ -3,6 +3,8 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use serde_json::Value;
 
@@ -12,12 +14,23 @@ use crate::report::escape::{is_hidden, visible, visible_lines};
 /// Why data could not be written, if it could not.
 static FAILED: Mutex<Option<String>> = Mutex::new(None);
 
+/// Whether the reader of the data has gone away.
+static GONE: AtomicBool = AtomicBool::new(false);
+
+/// Whether the reader of the data (`| head`) has gone away, as far as was noticed: nobody waits for
+/// more.
+pub fn is_read_no_more() -> bool {
+    GONE.load(Relaxed)
+}
+
 /// Lines of data. They quote strangers, so nothing in them is hidden.
 pub fn line(text: &str) {
     let mut stdout = std::io::stdout().lock();
     if let Err(error) = writeln!(stdout, "{}", visible_lines(text)).and_then(|()| stdout.flush()) {
         // A reader that has gone away (`| head`) has what it wanted; anything else is a loss.
-        if error.kind() != ErrorKind::BrokenPipe {
+        if error.kind() == ErrorKind::BrokenPipe {
+            GONE.store(true, Relaxed);
+        } else {
             FAILED.lock().unwrap_or_else(std::sync::PoisonError::into_inner).get_or_insert(error.to_string());
         }
     }

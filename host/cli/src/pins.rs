@@ -18,6 +18,8 @@ pub struct Compared {
     pub narrower: Vec<String>,
     /// What is allowed more than before, or otherwise.
     pub wider: Vec<String>,
+    /// What cannot hold in this run at all, for it names no component of it.
+    pub apart: Vec<String>,
     /// What both allow.
     pub narrowed: InForce,
 }
@@ -25,7 +27,7 @@ pub struct Compared {
 /// Compares what was in force with what the configuration says now, for the same components in the
 /// same order.
 pub fn compare(before: &InForce, now: &InForce) -> Compared {
-    let (mut narrower, mut wider) = (Vec::new(), Vec::new());
+    let (mut narrower, mut wider, mut apart) = (Vec::new(), Vec::new(), Vec::new());
     let mut cards = |before: &[ComponentCard], now: &[ComponentCard]| -> Vec<ComponentCard> {
         before
             .iter()
@@ -38,8 +40,22 @@ pub fn compare(before: &InForce, now: &InForce) -> Compared {
     };
     let skills = cards(&before.skills, &now.skills);
     let verifiers = cards(&before.verifiers, &now.verifiers);
-    let bindings = bindings(before, now, &mut narrower, &mut wider);
-    Compared { narrower, wider, narrowed: InForce { skills, verifiers, bindings } }
+    let bindings = bindings(before, now, [&mut narrower, &mut wider, &mut apart]);
+    Compared { narrower, wider, apart, narrowed: InForce { skills, verifiers, bindings } }
+}
+
+/// The same components and bindings, with nothing granted.
+pub fn granted_nothing(run: &InForce) -> InForce {
+    let without = |card: &ComponentCard| {
+        let granted = Granted::default();
+        ComponentCard {
+            effects: grants::effects(card.manifest.effects, None, &granted),
+            granted,
+            ..card.clone()
+        }
+    };
+    let cards = |cards: &[ComponentCard]| cards.iter().map(without).collect();
+    InForce { skills: cards(&run.skills), verifiers: cards(&run.verifiers), bindings: run.bindings.clone() }
 }
 
 /// What the configuration says now, once it is accepted. Verdicts name a binding by its place, so
@@ -240,8 +256,7 @@ fn patterns(facts: &[String]) -> Vec<Pattern> {
 fn bindings(
     before: &InForce,
     now: &InForce,
-    narrower: &mut Vec<String>,
-    wider: &mut Vec<String>,
+    [narrower, wider, apart]: [&mut Vec<String>; 3],
 ) -> Vec<Binding> {
     let shown = |binding: &Binding| {
         let on: Vec<&str> = binding.on.iter().chain(&binding.on_facts).map(String::as_str).collect();
@@ -258,7 +273,7 @@ fn bindings(
             narrower.push(format!("+ {}", shown(new)));
             bindings.push(new.clone());
         } else {
-            wider.push(format!("+ {}, which is no component of this run", shown(new)));
+            apart.push(format!("+ {}, which is no component of this run", shown(new)));
         }
     }
     bindings
@@ -365,7 +380,8 @@ mod tests {
         let added = compare(&with(Vec::new()), &with(vec![binding("judge")]));
         assert_eq!((added.narrower.len(), added.narrowed.bindings.len()), (1, 1));
         let unknown = compare(&with(Vec::new()), &with(vec![binding("other")]));
-        assert_eq!((unknown.wider.len(), unknown.narrowed.bindings.len()), (1, 0));
+        assert_eq!((unknown.wider.len(), unknown.apart.len()), (0, 1));
+        assert_eq!(unknown.narrowed.bindings.len(), 0);
     }
 
     #[test]

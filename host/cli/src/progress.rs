@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use checkrein_contract::event::{Closing, Ended, Event, Judgement, Logged, Person, Stop};
 use checkrein_contract::id::{CallId, SubgoalId};
-use checkrein_contract::port::{BoxFuture, Observer};
+use checkrein_contract::port::{BoxFuture, Observer, StorageError};
 use checkrein_harness::State;
 use checkrein_harness::driver::Watcher;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -65,7 +65,7 @@ impl Progress {
                 }
             }
             Event::SubgoalClosed { subgoal, .. } => clear(open.remove(subgoal)),
-            Event::TaskAmended { reopened, .. } => {
+            Event::TaskAmended { reopened, .. } | Event::DependentsReopened { reopened, .. } => {
                 reopened.iter().for_each(|subgoal| clear(open.remove(subgoal)));
             }
             Event::RunStopped { .. } => std::mem::take(&mut *open).into_values().map(Some).for_each(clear),
@@ -106,6 +106,10 @@ impl Watcher for Progress {
                 self.say(&text);
             }
         }
+    }
+
+    fn troubled(&self, trouble: &StorageError) {
+        self.say(&format!("a snapshot or a sign of life was not kept, and the run goes on: {trouble}"));
     }
 
     fn observer(&self, _: &CallId, subgoal: &SubgoalId) -> Arc<dyn Observer> {

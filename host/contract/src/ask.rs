@@ -197,6 +197,11 @@ pub enum Message {
         /// How.
         amendment: Amendment,
     },
+    /// A letter that this version cannot read. Nobody writes one; it is what a reader makes of it.
+    Unreadable {
+        /// Why not.
+        why: String,
+    },
 }
 
 /// A message in the inbox of a run.

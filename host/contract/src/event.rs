@@ -404,6 +404,13 @@ pub enum Closing {
         /// Why.
         reason: String,
     },
+    /// The host ended again and again while the same call was made: it may be the call that ends it.
+    Interrupted {
+        /// The call.
+        call: CallId,
+        /// How often.
+        times: u32,
+    },
     /// A person must answer, and the run waits for none.
     NeedsPerson {
         /// The question.
@@ -685,6 +692,14 @@ pub enum Event {
         /// Subgoals whose criteria are evaluated again. Their facts stand.
         evaluated: Vec<SubgoalId>,
     },
+    /// A subgoal whose criteria were evaluated again is met, and what comes after it is open again:
+    /// what was closed since it was not met, and all if it is met by other facts than before.
+    DependentsReopened {
+        /// The subgoal.
+        by: SubgoalId,
+        /// Those that come after it. Their facts and artifacts are abandoned.
+        reopened: Vec<SubgoalId>,
+    },
     /// The subgoal is over.
     SubgoalClosed {
         /// Which.
@@ -761,6 +776,7 @@ impl Event {
             Event::AskAnswered { .. } => "ask-answered",
             Event::LetterTaken { .. } => "letter-taken",
             Event::TaskAmended { .. } => "task-amended",
+            Event::DependentsReopened { .. } => "dependents-reopened",
             Event::LeaseTaken { .. } => "lease-taken",
             Event::RunResumed { .. } => "run-resumed",
             Event::RunStopped { .. } => "run-stopped",

@@ -276,8 +276,9 @@ pub trait Tree: Send + Sync {
 pub struct Beat {
     /// How many events it has appended or read.
     pub events: u64,
-    /// The calls in hand, each with the time at which it will have ended, one way or another.
-    pub calls: Vec<(CallId, Timestamp)>,
+    /// The calls in hand, each with the milliseconds that it may still take, its wait for a turn
+    /// included; 0 for one that should have ended.
+    pub calls: Vec<(CallId, u64)>,
 }
 
 /// The event log of one run, its inbox, and the right to drive it. Whoever holds it drives the run,

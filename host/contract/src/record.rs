@@ -98,7 +98,7 @@ pub struct FolderSeen {
     pub path: String,
     /// A blob that lists its files; see [`FolderFile`]. `None` where it was not recorded.
     pub files: Option<Digest>,
-    /// Why it was not: too large, or not readable.
+    /// What was not recorded, and why: all of it, or, beside a list, what of it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
 }

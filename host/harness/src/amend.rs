@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use checkrein_contract::ask::Amendment;
+use checkrein_contract::ask::{Amendment, Asked};
 use checkrein_contract::event::{Ended, Event};
-use checkrein_contract::id::{CallId, SubgoalId};
+use checkrein_contract::id::{AskId, CallId, SubgoalId};
 use checkrein_contract::limits::Used;
 use checkrein_contract::manifest::Effects;
 use checkrein_contract::record::Record;
@@ -27,10 +27,11 @@ pub fn reopened(state: &State, amendment: &Amendment) -> Reopened {
     let Some(setup) = &state.setup else { return Reopened::default() };
     let changed: Vec<&String> = changed(state, amendment).collect();
     let reads = |check: &str| changed.iter().any(|name| criteria::reads_parameter(check, name));
+    let other_goal = amendment.goal.as_ref().is_some_and(|goal| *goal != setup.task.goal);
     let (mut again, mut evaluated) = (BTreeSet::new(), BTreeSet::new());
     for (_, spec) in setup.task.subgoals() {
         let used = reference::parameters(&spec.args);
-        let same_words = amendment.goal.is_some() && spec.goal == setup.task.goal;
+        let same_words = other_goal && spec.goal == setup.task.goal;
         if same_words || used.iter().any(|name| changed.contains(&name)) {
             again.insert(spec.id.clone());
         } else if spec.criteria.iter().any(|criterion| reads(&criterion.check))
@@ -40,15 +41,23 @@ pub fn reopened(state: &State, amendment: &Amendment) -> Reopened {
         }
     }
     // A criterion is judged over calls; where none was made there is nothing to evaluate.
-    let (with, without) = evaluated.into_iter().partition(|id| !state.subgoal(id).calls.is_empty());
-    let (evaluated, without): (BTreeSet<SubgoalId>, BTreeSet<SubgoalId>) = (with, without);
+    let (evaluated, without): (BTreeSet<SubgoalId>, BTreeSet<SubgoalId>) =
+        evaluated.into_iter().partition(|id| !state.subgoal(id).calls.is_empty());
     again.extend(without);
-    let began = |id: &SubgoalId| state.subgoal(id).phase != Phase::Waiting;
-    let after = |id: &SubgoalId| again.contains(id) || state.before(id).iter().any(|one| again.contains(one));
+    again.extend(state.after(&again));
+    let began = |id: &&SubgoalId| state.subgoal(id).phase != Phase::Waiting;
     let all = setup.task.subgoals().map(|(_, spec)| &spec.id);
-    let reopened: Vec<SubgoalId> = all.filter(|id| began(id) && after(id)).cloned().collect();
-    let evaluated = evaluated.into_iter().filter(|id| began(id) && !reopened.contains(id)).collect();
+    let reopened = all.filter(began).filter(|id| again.contains(*id)).cloned().collect();
+    let evaluated = evaluated.into_iter().filter(|id| began(&id) && !again.contains(id)).collect();
     Reopened { reopened, evaluated }
+}
+
+/// What is open again once a subgoal, whose criteria were evaluated again, is met.
+pub(crate) fn reopened_after(state: &State, id: &SubgoalId, before: usize) -> Vec<SubgoalId> {
+    let goal = state.subgoal(id);
+    let by_others = goal.calls[before.min(goal.calls.len())..].iter().any(|call| state.calls[call].accepted);
+    let again = if by_others { state.after(&BTreeSet::from([id.clone()])) } else { state.blocked_by(id) };
+    again.into_iter().filter(|id| state.subgoal(id).phase != Phase::Waiting).collect()
 }
 
 fn changed<'a>(state: &'a State, amendment: &'a Amendment) -> impl Iterator<Item = &'a String> {
@@ -83,25 +92,56 @@ pub(crate) fn refusal(state: &State, amendment: &Amendment) -> Option<String> {
         return Some("it changes nothing".to_owned());
     }
     // What cannot be taken back is not left hanging.
-    reopened(state, amendment).reopened.into_iter().find_map(|id| {
-        let (call, _) = calling(state, &id).filter(|(_, effects)| *effects != Effects::None)?;
-        Some(format!("`{call}` is being made, and has effects; cancel the run first"))
+    let task = task_amended(state, amendment);
+    left_behind(state, &task).into_iter().find_map(|hanging| match hanging {
+        Hanging::Call(call) if state.calls.get(call)?.effects == Effects::None => None,
+        Hanging::Call(call) => Some(format!("`{call}` is being made, and has effects; cancel the run first")),
+        Hanging::Ask(ask) => Some(format!("it is not known whether a call happened; answer ask {ask} first")),
     })
 }
 
-fn calling<'s>(state: &'s State, id: &SubgoalId) -> Option<(&'s CallId, Effects)> {
-    let (Phase::Calling(call) | Phase::Unknown(call)) = &state.subgoal(id).phase else { return None };
-    Some((call, state.calls.get(call)?.effects))
+/// What an amendment would leave without anybody who waits for it.
+enum Hanging<'s> {
+    /// A call in hand.
+    Call(&'s CallId),
+    /// The ask whether a call happened.
+    Ask(&'s AskId),
 }
 
-/// The events of an amendment that is not refused. Calls in hand of what is open again are given up.
-pub(crate) fn amended(state: &State, amendment: &Amendment) -> Vec<Event> {
+/// What hangs on subgoals that are open again, or that wait for such.
+fn left_behind<'s>(state: &'s State, amended: &Event) -> Vec<Hanging<'s>> {
+    let Event::TaskAmended { reopened, .. } = amended else { return Vec::new() };
+    let mut after = state.clone();
+    // An event that we make follows from the state.
+    if after.apply(state.now, amended).is_err() {
+        return Vec::new();
+    }
+    let left = |id: &&SubgoalId| reopened.contains(id) || !after.open.contains(*id);
+    let hanging = |id: &'s SubgoalId| match &state.subgoal(id).phase {
+        Phase::Calling(call) | Phase::Unknown(call) => Some(Hanging::Call(call)),
+        Phase::Asking(ask) => {
+            let about = &state.asks.get(ask)?.about;
+            (reopened.contains(id) && matches!(about, Asked::CallUnknown { .. })).then_some(Hanging::Ask(ask))
+        }
+        _ => None,
+    };
+    state.subgoals.keys().filter(left).filter_map(hanging).collect()
+}
+
+fn task_amended(state: &State, amendment: &Amendment) -> Event {
     let Reopened { reopened, evaluated } = reopened(state, amendment);
-    let in_hand = reopened.iter().filter_map(|id| calling(state, id));
-    let mut events: Vec<Event> = in_hand.flat_map(|(call, _)| given_up(state, call)).collect();
-    let version = state.version + 1;
-    events.push(Event::TaskAmended { amendment: amendment.clone(), version, reopened, evaluated });
-    events
+    Event::TaskAmended { amendment: amendment.clone(), version: state.version + 1, reopened, evaluated }
+}
+
+/// The events of an amendment that is not refused. Calls in hand that nobody waits for any more are
+/// given up.
+pub(crate) fn amended(state: &State, amendment: &Amendment) -> Vec<Event> {
+    let task = task_amended(state, amendment);
+    let calls = left_behind(state, &task).into_iter().filter_map(|hanging| match hanging {
+        Hanging::Call(call) => Some(given_up(state, call)),
+        Hanging::Ask(_) => None,
+    });
+    calls.flatten().collect::<Vec<_>>().into_iter().chain([task]).collect()
 }
 
 /// A call that nobody waits for any more: what it used is not known, so all that was set aside is

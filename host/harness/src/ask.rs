@@ -43,6 +43,9 @@ pub(crate) fn hand_over(state: &State, id: &SubgoalId, because: Closing) -> Vec<
         Closing::Unverified { verifier, reason } => {
             format!("`{verifier}` could not judge what came out: {reason}")
         }
+        Closing::Interrupted { call, times } => {
+            format!("the host ended {times} times while the call {call} was made, and may end by it")
+        }
         _ => "it does not get on by itself".to_owned(),
     };
     let question = format!("{why}; how is it to go on?");
@@ -86,6 +89,21 @@ pub(crate) fn permit(
     }
 }
 
+/// Whether a person approved of this very action at some time.
+pub(crate) fn was_approved(
+    state: &State,
+    id: &SubgoalId,
+    card: &ComponentCard,
+    args: &Map<String, Value>,
+) -> bool {
+    let wanted = digest_of(state, id, card, args);
+    let approves = |ask: &AskState| match (&ask.about, &ask.answer) {
+        (Asked::Approval { action, .. }, Some(Answer::Approved { .. })) => *action == wanted,
+        _ => false,
+    };
+    state.asks.values().any(approves)
+}
+
 /// What an approval binds to: the action, and all that the call can see.
 fn digest_of(state: &State, id: &SubgoalId, card: &ComponentCard, args: &Map<String, Value>) -> Digest {
     let goal = state.subgoal(id);
@@ -113,6 +131,7 @@ pub fn refusal(state: &State, message: &Message) -> Option<String> {
         Message::Cancel if state.ended.is_some() => Some("the run has ended".to_owned()),
         Message::Cancel => None,
         Message::Amend { amendment } => amend::refusal(state, amendment),
+        Message::Unreadable { why } => Some(format!("it cannot be read: {why}")),
     }
 }
 
@@ -135,7 +154,7 @@ fn not_answered(state: &State, id: &AskId, answer: &Answer) -> Option<String> {
     }
     match answer {
         Answer::Args { args } => no_attempt(state, ask).or_else(|| unfit(state, ask, args)),
-        Answer::Retry if !is_unverified(ask) => no_attempt(state, ask),
+        Answer::Retry if !keeps_its_attempt(ask) => no_attempt(state, ask),
         Answer::Said { .. } => no_attempt(state, ask),
         _ => None,
     }
@@ -150,8 +169,11 @@ fn with_article(about: &Asked) -> &'static str {
     }
 }
 
-fn is_unverified(ask: &AskState) -> bool {
-    matches!(&ask.about, Asked::HandOver { because } if matches!(**because, Closing::Unverified { .. }))
+/// Whether to try again is to go on with the attempt that is under way.
+fn keeps_its_attempt(ask: &AskState) -> bool {
+    let goes_on =
+        |closing: &Closing| matches!(closing, Closing::Unverified { .. } | Closing::Interrupted { .. });
+    matches!(&ask.about, Asked::HandOver { because } if goes_on(because))
 }
 
 fn no_attempt(state: &State, ask: &AskState) -> Option<String> {

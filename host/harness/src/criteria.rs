@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use cel::common::ast::{EntryExpr, Expr};
+use cel::common::ast::{CallExpr, EntryExpr, Expr, LiteralValue};
 use cel::{Context, ExecutionError, IdedExpr, Program, Value as Cel};
 use checkrein_contract::event::CriterionState;
 use checkrein_contract::port::FactSource;
@@ -23,7 +23,8 @@ const LENGTH_MAX: usize = 1000;
 /// multiplies the work by the number of facts.
 const NESTED_MAX: usize = 2;
 
-const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
+const PARAM: &str = "param";
+const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", PARAM];
 
 /// Whether `check` is CEL that names only what there is.
 ///
@@ -31,12 +32,7 @@ const FUNCTIONS: [&str; 5] = ["fact", "has_fact", "facts", "count", "param"];
 ///
 /// What is wrong with it.
 pub fn check(text: &str) -> Result<(), String> {
-    if text.len() > LENGTH_MAX {
-        return Err(format!("it has {} bytes, where {LENGTH_MAX} are allowed", text.len()));
-    }
-    let program = Program::compile(text).map_err(|error| first_line(&error.to_string()))?;
-    let mut names = Names::default();
-    names.walk(program.expression(), &mut Vec::new());
+    let names = Names::of(text)?;
     if names.nested > NESTED_MAX {
         return Err(format!(
             "{} comprehensions lie in one another, where {NESTED_MAX} are allowed",
@@ -55,17 +51,22 @@ pub fn check(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a criterion reads this parameter, as far as its text shows: where the name is computed,
-/// it may be any.
+/// Whether a criterion may read this parameter. One whose name is computed may be any, and so may
+/// those of a text that is no criterion.
 pub fn reads_parameter(text: &str, name: &str) -> bool {
-    let mut asked = text.split("param").skip(1).map(str::trim_start);
-    asked.any(|rest| match rest.strip_prefix('(').map(str::trim_start) {
-        None => false,
-        Some(rest) => {
-            let quoted = rest.strip_prefix(['"', '\'']).and_then(|rest| rest.split(['"', '\'']).next());
-            quoted.is_none_or(|quoted| quoted == name)
-        }
+    Names::of(text).map_or(true, |names| {
+        names.parameters.iter().any(|read| read.as_ref().is_none_or(|read| read == name))
     })
+}
+
+/// The name of the parameter that a call of `param` reads, if it states it.
+fn stated(call: &CallExpr) -> Option<String> {
+    match (&call.target, call.args.as_slice()) {
+        (None, [IdedExpr { expr: Expr::Literal(LiteralValue::String(name)), .. }]) => {
+            Some(name.inner().to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether CEL or this module has a function, or an operator, of this name.
@@ -75,24 +76,41 @@ fn is_function(name: &str) -> bool {
     is_operator || FUNCTIONS.contains(&name) || Context::default().add_function(name, || true).is_err()
 }
 
-/// The names in an expression: functions, and variables that nothing in it binds.
+/// The names in an expression: functions, parameters, and variables that nothing in it binds.
 #[derive(Default)]
 struct Names {
     free: Vec<String>,
     functions: Vec<String>,
+    /// `None` is one whose name is not stated.
+    parameters: Vec<Option<String>>,
     /// How deep comprehensions lie in one another.
     nested: usize,
     within: usize,
 }
 
 impl Names {
+    fn of(text: &str) -> Result<Self, String> {
+        if text.len() > LENGTH_MAX {
+            return Err(format!("it has {} bytes, where {LENGTH_MAX} are allowed", text.len()));
+        }
+        let program = Program::compile(text).map_err(|error| first_line(&error.to_string()))?;
+        let mut names = Names::default();
+        names.walk(program.expression(), &mut Vec::new());
+        Ok(names)
+    }
+
     fn walk(&mut self, expression: &IdedExpr, bound: &mut Vec<String>) {
         match &expression.expr {
             Expr::Unspecified | Expr::Literal(_) => {}
             Expr::Ident(name) if bound.contains(name) => {}
             Expr::Ident(name) => self.free.push(name.clone()),
             Expr::Call(call) => {
-                self.functions.push(call.func_name.clone());
+                // `.f()` is `f()`, from the root of all names.
+                let name = call.func_name.trim_start_matches('.');
+                self.functions.push(name.to_owned());
+                if name == PARAM {
+                    self.parameters.push(stated(call));
+                }
                 call.target.iter().for_each(|target| self.walk(target, bound));
                 call.args.iter().for_each(|arg| self.walk(arg, bound));
             }
@@ -254,11 +272,51 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_seen_in_the_text() {
-        let read = |text: &str| reads_parameter(text, "alpha");
-        assert!(read("fact('a').q < param('alpha')") && read("1.0 < param( \"alpha\" )"));
-        assert!(read("param(['al', 'pha'].join('')) > 1"), "a name that is computed may be any");
-        assert!(!read("param('beta') > 1") && !read("has_fact('alpha')") && !read("has_fact('param')"));
+    fn a_parameter_is_seen_however_its_name_is_written() {
+        for text in [
+            "fact('a').q < param('alpha')",
+            "1.0 < param( \"alpha\" )",
+            "param('''alpha''') > 1",
+            "param(r'alpha') > 1",
+            "param('\\x61lpha') > 1",
+            "param // why\n ('alpha') > 1",
+            ".param('alpha') > 1",
+            "facts('a/').all(gene, gene.q < param('alpha'))",
+            "param('beta') > {'a': [param('alpha')]}.a[0]",
+        ] {
+            assert!(reads_parameter(text, "alpha"), "{text}");
+            assert!(!reads_parameter(text, "gamma"), "{text}");
+            assert!(check(text).is_ok(), "{text}: {:?}", check(text));
+        }
+    }
+
+    #[test]
+    fn a_parameter_whose_name_is_not_stated_may_be_any() {
+        for text in [
+            "param('al' + 'pha') > 1",
+            "param(fact('a').name) > 1",
+            "['alpha'].all(name, param(name) > 1)",
+            "'alpha'.param() > 1",
+            "param('alpha', 'beta') > 1",
+            "param(",
+        ] {
+            assert!(reads_parameter(text, "alpha") && reads_parameter(text, "gamma"), "{text}");
+        }
+        assert!(reads_parameter(&format!("param('beta') > {}", "1+".repeat(LENGTH_MAX)), "alpha"));
+    }
+
+    #[test]
+    fn a_parameter_is_not_seen_in_words_and_other_names() {
+        for text in [
+            "param('beta') > 1",
+            "has_fact('alpha')",
+            "has_fact('param')",
+            "has_fact('param(\"alpha\")')",
+            "fact('a').param > 1",
+            "has_fact('a') // param('alpha')",
+        ] {
+            assert!(!reads_parameter(text, "alpha"), "{text}");
+        }
     }
 
     #[test]
@@ -285,6 +343,7 @@ mod tests {
         assert!(check(nested).is_err());
         assert!(check("facts('a/').all(g, h.q < 0.05)").is_err());
         assert!(check("facs('a/').size() > 0").unwrap_err().contains("facs"));
+        assert!(check(".facs('a/').size() > 0").unwrap_err().contains("facs"));
         assert!(check("size(facts('a/')) > 0 && fact('b').name.startsWith('x')").is_ok());
         assert!(check("fact('a').x > 0").is_ok());
         assert!(check("facts('a/').all(g, g.q < 0.05)").is_ok());

@@ -71,6 +71,9 @@ pub trait Watcher: Send + Sync {
     /// These events were appended.
     fn appended(&self, events: &[Logged], state: &State);
 
+    /// Something could not be stored that only costs time: a snapshot, or a sign of life.
+    fn troubled(&self, trouble: &StorageError);
+
     /// Who is told what this call says of itself while it runs.
     fn observer(&self, call: &CallId, subgoal: &SubgoalId) -> Arc<dyn Observer>;
 }
@@ -81,6 +84,8 @@ pub struct NoWatcher;
 
 impl Watcher for NoWatcher {
     fn appended(&self, _: &[Logged], _: &State) {}
+
+    fn troubled(&self, _: &StorageError) {}
 
     fn observer(&self, _: &CallId, _: &SubgoalId) -> Arc<dyn Observer> {
         Arc::new(NoObserver)
@@ -131,7 +136,8 @@ pub struct Driver<L> {
     events: u64,
     /// At how many of them the next snapshot is kept.
     snapshot_at: u64,
-    told: Beat,
+    /// By when each call in hand will have ended.
+    deadlines: BTreeMap<CallId, Timestamp>,
 }
 
 impl<L: Log> Driver<L> {
@@ -166,8 +172,8 @@ impl<L: Log> Driver<L> {
     fn over(world: World, log: L, run: RunId, state: State) -> Self {
         let contents = Contents::new(world.blobs.clone());
         let ahead = state.now.0.saturating_sub(world.clock.now().0);
-        let (snapshot_at, told) = (SNAPSHOT_EVENTS, Beat::default());
-        Driver { world, contents, log, run, state, ahead, events: 0, snapshot_at, told }
+        let (snapshot_at, deadlines) = (SNAPSHOT_EVENTS, BTreeMap::new());
+        Driver { world, contents, log, run, state, ahead, events: 0, snapshot_at, deadlines }
     }
 
     /// The state, as far as the run has come.
@@ -189,14 +195,14 @@ impl<L: Log> Driver<L> {
         let mut pace = tokio::time::interval(PACE);
         pace.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // What was told while nobody drove the run comes first: it may open again what has ended.
-        self.look(&mut performing)?;
+        self.look(&mut tasks, &mut performing)?;
         loop {
             if let Some(finish) = self.finished() {
                 return Ok((finish, self.state));
             }
             self.begin(&mut tasks, &mut performing)?;
             if performing.is_empty() {
-                self.look(&mut performing)?;
+                self.look(&mut tasks, &mut performing)?;
                 if self.finished().is_none() && performing.is_empty() && crate::due(&self.state).is_empty() {
                     self.rest()?;
                 }
@@ -204,9 +210,14 @@ impl<L: Log> Driver<L> {
             }
             tokio::select! {
                 biased;
-                because = &mut stop => self.feed(&[Input::Stop(because)])?,
-                Some(first) = tasks.join_next_with_id() => self.collect(first, &mut tasks, &mut performing)?,
-                _ = pace.tick() => self.look(&mut performing)?,
+                because = &mut stop => {
+                    self.collect(None, &mut tasks, &mut performing)?;
+                    self.feed(&[Input::Stop(because)])?;
+                }
+                Some(first) = tasks.join_next_with_id() => {
+                    self.collect(Some(first), &mut tasks, &mut performing)?;
+                }
+                _ = pace.tick() => self.look(&mut tasks, &mut performing)?,
             }
         }
     }
@@ -246,12 +257,12 @@ impl<L: Log> Driver<L> {
     /// What has ended by now goes into one transaction; it is logged, whatever else went wrong.
     fn collect(
         &mut self,
-        first: Joined,
+        first: Option<Joined>,
         tasks: &mut Tasks,
         performing: &mut Performing,
     ) -> Result<(), DriveError> {
         let (mut inputs, mut failed) = (Vec::new(), None);
-        for ended in std::iter::once(first).chain(std::iter::from_fn(|| tasks.try_join_next_with_id())) {
+        for ended in first.into_iter().chain(std::iter::from_fn(|| tasks.try_join_next_with_id())) {
             match ended {
                 // What was dropped meanwhile may have ended all the same; nobody waits for it.
                 Ok((id, (effect, _))) if performing.get(&effect).is_none_or(|task| task.id() != id) => {}
@@ -272,17 +283,24 @@ impl<L: Log> Driver<L> {
     }
 
     /// Says that the run is driven, and reads its inbox.
-    fn look(&mut self, performing: &mut Performing) -> Result<(), DriveError> {
-        let calls = performing.keys().filter_map(|effect| match effect {
-            Effect::Execute { call } => Some((call.clone(), self.deadline(call))),
-            _ => None,
-        });
-        let calls = calls.collect::<Vec<_>>();
-        // The deadline of a call is that of its beginning.
-        let kept = |call: &CallId| self.told.calls.iter().find(|(known, _)| known == call).cloned();
-        let calls = calls.into_iter().map(|new| kept(&new.0).unwrap_or(new)).collect();
-        self.told = Beat { events: self.events, calls };
-        let letters = self.log.beat(&self.told, self.state.letters)?;
+    fn look(&mut self, tasks: &mut Tasks, performing: &mut Performing) -> Result<(), DriveError> {
+        self.tell_deadlines(performing);
+        let left = |(call, until): (&CallId, &Timestamp)| {
+            (call.clone(), until.0.saturating_sub(self.world.clock.now().0))
+        };
+        let told = Beat { events: self.events, calls: self.deadlines.iter().map(left).collect() };
+        let letters = match self.log.beat(&told, self.state.letters) {
+            // Somebody else writes at length; the next look is soon.
+            Err(trouble @ StorageError::Locked { .. }) => {
+                self.world.watcher.troubled(&trouble);
+                return Ok(());
+            }
+            letters => letters?,
+        };
+        if !letters.is_empty() {
+            // What has ended by now has, whatever a letter says.
+            self.collect(None, tasks, performing)?;
+        }
         let before = self.state.version;
         for letter in letters {
             self.feed(&[Input::Letter(Box::new(letter))])?;
@@ -306,9 +324,22 @@ impl<L: Log> Driver<L> {
         });
     }
 
-    fn deadline(&self, call: &CallId) -> Timestamp {
-        let wall = self.state.calls.get(call).map_or(0, |call| call.wall_ms);
-        Timestamp(self.world.clock.now().0.saturating_add(wall))
+    /// Keeps by when each call in hand will have ended, one way or another: the deadline is that of its
+    /// beginning. A call may wait for its turn until those before it have ended, so their time is its
+    /// own too.
+    fn tell_deadlines(&mut self, performing: &Performing) {
+        let in_hand = |effect: &Effect| match effect {
+            Effect::Execute { call } => Some(call.clone()),
+            _ => None,
+        };
+        let calls: BTreeSet<CallId> = performing.keys().filter_map(in_hand).collect();
+        self.deadlines.retain(|call, _| calls.contains(call));
+        let wall = |call: &CallId| self.state.calls.get(call).map_or(0, |call| call.wall_ms);
+        let all = calls.iter().map(wall).fold(0_u64, u64::saturating_add);
+        let until = Timestamp(self.world.clock.now().0.saturating_add(all));
+        for call in calls {
+            self.deadlines.entry(call).or_insert(until);
+        }
     }
 
     /// Nothing is due and nothing under way: a person must answer, or something is wrong.
@@ -340,7 +371,14 @@ impl<L: Log> Driver<L> {
     fn keep(&mut self) -> Result<(), DriveError> {
         let folded = self.state.snapshot();
         self.snapshot_at = self.events + SNAPSHOT_EVENTS.max(folded.len() as u64 / SNAPSHOT_BYTES_AN_EVENT);
-        Ok(self.log.keep_snapshot(&folded)?)
+        match self.log.keep_snapshot(&folded) {
+            Err(fenced @ StorageError::Fenced { .. }) => Err(fenced.into()),
+            Err(trouble) => {
+                self.world.watcher.troubled(&trouble);
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 }
 

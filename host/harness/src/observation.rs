@@ -88,6 +88,7 @@ pub fn observe(event: &Event) -> Option<(About<'_>, Observation)> {
         | Event::RunStopped { .. }
         | Event::LetterTaken { .. }
         | Event::TaskAmended { .. }
+        | Event::DependentsReopened { .. }
         | Event::TokensReserved { .. }
         | Event::RestorePointSet { .. }
         | Event::StageEntered { .. }

@@ -3,22 +3,27 @@
 //! The log is folded event by event. Before the end of a call is folded, the call is executed with
 //! the state as it then was: the same component, arguments, seed, files and facts. Its requests are
 //! answered from its record, its granted folders are copies of what they held, and nobody is asked
-//! anything. What is compared is the outcome: its digest, which is over its facts and its files.
+//! anything. What is compared is how the call ended: of an outcome its digest, which is over its facts
+//! and its files, and what the log says of these.
 //!
-//! Verdicts are not judged again in this version: a verifier that has the same outcome before it, and
-//! the same files, is taken at its word.
+//! Before an acceptance is folded, the gateway is asked what it makes of the outcome, and the log must
+//! say the same. So each fact is held to what came out of its call: its subject, kind, source, level
+//! and version, and where its content is.
+//!
+//! Verdicts are taken from the log: they are not judged again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use checkrein_contract::Digest;
-use checkrein_contract::event::{Ended, Event, Logged, StoredArtifact};
+use checkrein_contract::event::{Ended, Event, FactEntry, Logged, StoredArtifact};
 use checkrein_contract::id::{CallId, SubgoalId};
 use checkrein_contract::limits::LimitKey;
 use checkrein_contract::record::Record;
 
 use crate::driver::perform::{Made, executes};
 use crate::driver::{DriveError, World};
+use crate::gateway;
 use crate::pool::Contents;
 use crate::state::{State, Unfoldable};
 
@@ -27,7 +32,7 @@ mod suspect;
 #[cfg(test)]
 mod tests;
 
-pub use replayed::{Difference, Facts, NotRepeated, Repeated, Repetition, Replayed};
+pub use replayed::{Admission, Difference, Differs, Facts, NotRepeated, Repeated, Repetition, Replayed};
 pub use suspect::{Suspect, Suspicion};
 
 /// Why a run could not be executed again.
@@ -99,7 +104,8 @@ pub fn components(events: &[Logged]) -> Result<BTreeMap<Digest, String>, ReplayE
 /// # Errors
 ///
 /// If the events are those of a dry run, or do not follow from one another; if a call cannot be
-/// executed, or something that the log names is not there. A call that ends otherwise is no error.
+/// executed, or something that the log names is not there. A call that ends otherwise is no error, and
+/// neither are facts that the gateway does not make.
 pub async fn replay(
     world: &World,
     events: &[Logged],
@@ -188,7 +194,7 @@ impl<W: FnMut(&Progress<'_>)> Again<'_, W> {
         match &logged.event {
             Event::RunStarted { setup } => self.written_by(&setup.engine),
             Event::RunResumed { engine, .. } => self.written_by(engine),
-            Event::OutcomeAccepted { call, facts, .. } => self.count(call, facts.len() as u64),
+            Event::OutcomeAccepted { call, facts, artifacts } => self.accepted(call, facts, artifacts),
             event => {
                 if let Some(end) = CallEnd::of(event) {
                     self.ended(end).await?;
@@ -204,17 +210,28 @@ impl<W: FnMut(&Progress<'_>)> Again<'_, W> {
         self.replayed.engines.push(engine.to_owned());
     }
 
-    fn count(&mut self, call: &CallId, facts: u64) {
-        let result = self.places.get(call).and_then(|place| self.replayed.calls.get(*place));
-        let counted = &mut self.replayed.facts;
-        match result.map(|call| &call.result) {
-            Some(Repetition::Same) => {
-                counted.of += facts;
-                counted.agree += facts;
-            }
-            Some(Repetition::Different(_)) => counted.of += facts,
-            Some(Repetition::NotRepeated(_)) | None => counted.apart += facts,
+    /// Holds what the log says of an outcome that was let in to what the gateway makes of it.
+    fn accepted(&mut self, call: &CallId, facts: &[FactEntry], artifacts: &[StoredArtifact]) {
+        // That no event intended it is told when it is folded.
+        if !self.state.calls.contains_key(call) {
+            return;
         }
+        let expected = Admission::Accepted { facts: facts.to_vec(), artifacts: artifacts.to_vec() };
+        let found = admission(&self.state, call);
+        let same = expected == found;
+        let Some(entry) = self.entry(call) else { return };
+        if !same {
+            let differs = Differs::Admission { expected, found };
+            entry.admission = Some(Box::new(Difference { differs, suspects: vec![suspect::log()] }));
+        }
+        let attested = entry.result == Repetition::NotRepeated(NotRepeated::Attested);
+        let agrees = same && entry.result == Repetition::Same;
+        let (count, counted) = (facts.len() as u64, &mut self.replayed.facts);
+        match attested {
+            true => counted.attested += count,
+            false => counted.of += count,
+        }
+        counted.agree += if agrees { count } else { 0 };
     }
 
     async fn ended(&mut self, end: CallEnd<'_>) -> Result<(), ReplayError> {
@@ -228,30 +245,35 @@ impl<W: FnMut(&Progress<'_>)> Again<'_, W> {
                 self.repeat(end, &subgoal, &skill).await?
             }
         };
-        self.enter(Repeated { call: end.call.clone(), subgoal, skill, result });
+        // A difference stands, whatever a log that was altered says after it.
+        if let Some(entry) = self.entry(end.call)
+            && !matches!(entry.result, Repetition::Different(_))
+        {
+            entry.result = result;
+        }
         Ok(())
     }
 
-    /// A call that was cancelled and made again has one entry, of its last end.
-    fn enter(&mut self, repeated: Repeated) {
-        let place = self.places.get(&repeated.call).copied();
-        match place.and_then(|place| self.replayed.calls.get_mut(place)) {
-            Some(known) => *known = repeated,
-            None => {
-                self.places.insert(repeated.call.clone(), self.replayed.calls.len());
-                self.replayed.calls.push(repeated);
-            }
+    /// The entry of a call that was intended: one for all its ends.
+    fn entry(&mut self, id: &CallId) -> Option<&mut Repeated> {
+        let call = self.state.calls.get(id)?;
+        let calls = &mut self.replayed.calls;
+        let place = *self.places.entry(id.clone()).or_insert(calls.len());
+        if place == calls.len() {
+            calls.push(Repeated {
+                call: id.clone(),
+                subgoal: call.subgoal.clone(),
+                skill: call.skill.clone(),
+                result: Repetition::NotRepeated(NotRepeated::Unended),
+                admission: None,
+            });
         }
+        calls.get_mut(place)
     }
 
     fn unended(&mut self) {
-        for (call, state) in self.state.calls.iter().filter(|(call, _)| !self.places.contains_key(*call)) {
-            self.replayed.calls.push(Repeated {
-                call: call.clone(),
-                subgoal: state.subgoal.clone(),
-                skill: state.skill.clone(),
-                result: Repetition::NotRepeated(NotRepeated::Unended),
-            });
+        for call in self.state.calls.keys().cloned().collect::<Vec<_>>() {
+            let _ = self.entry(&call);
         }
     }
 
@@ -271,13 +293,16 @@ impl<W: FnMut(&Progress<'_>)> Again<'_, W> {
         if same {
             return Ok(Repetition::Same);
         }
-        let mut suspects = self.evidence(skill, &record, &seen);
+        let mut suspects = match same_outcome(end.ended, &found) {
+            true => vec![suspect::log()],
+            false => self.evidence(skill, &record, &seen),
+        };
         if suspects.is_empty() {
             let (again, _) = self.execute(call, &record).await?;
             suspects = suspect::without_evidence(skill, self::same(&found, &again));
         }
-        let expected = end.ended.clone();
-        Ok(Repetition::Different(Box::new(Difference { expected, found, suspects })))
+        let differs = Differs::Ended { expected: end.ended.clone(), found };
+        Ok(Repetition::Different(Box::new(Difference { differs, suspects })))
     }
 
     async fn execute(&self, call: &CallId, record: &Arc<Record>) -> Result<(Ended, Record), DriveError> {
@@ -308,19 +333,29 @@ fn in_scope(state: &State, subgoal: &SubgoalId) -> Result<(), Unfoldable> {
     }
 }
 
-/// Whether two endings say the same: outcomes by their digests, limits by which it was, all others by
-/// their content.
+/// What the gateway makes of a call's outcome, by what the log says up to here.
+fn admission(state: &State, call: &CallId) -> Admission {
+    match gateway::admit(state, call).0 {
+        Ok(facts) => {
+            let artifacts = gateway::submitted(&state.calls[call]).1.to_vec();
+            Admission::Accepted { facts, artifacts }
+        }
+        Err(judgement) => Admission::Rejected { findings: judgement.findings().to_vec() },
+    }
+}
+
+/// Whether two endings say the same: limits by which it was, all others by their content.
 fn same(expected: &Ended, found: &Ended) -> bool {
     match (expected, found) {
-        (
-            Ended::Outcome { outcome: one, artifacts: files, .. },
-            Ended::Outcome { outcome: two, artifacts: others, .. },
-        ) => one == two && digests(files) == digests(others),
         (Ended::Limited { hit: one }, Ended::Limited { hit: two }) => one.limit == two.limit,
         (expected, found) => expected == found,
     }
 }
 
-fn digests(artifacts: &[StoredArtifact]) -> BTreeMap<&str, Digest> {
-    artifacts.iter().map(|file| (file.path.as_str(), file.digest)).collect()
+/// Whether both are the same outcome, whatever else is said of it.
+fn same_outcome(expected: &Ended, found: &Ended) -> bool {
+    match (expected, found) {
+        (Ended::Outcome { outcome: one, .. }, Ended::Outcome { outcome: two, .. }) => one == two,
+        _ => false,
+    }
 }

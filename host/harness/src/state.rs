@@ -118,6 +118,8 @@ pub struct SubgoalState {
     pub approval: Option<Approval>,
     /// The criteria, as last evaluated.
     pub criteria: Vec<CriterionState>,
+    /// Where its criteria are evaluated again after it was closed: how many calls it had by then.
+    pub evaluated_again: Option<usize>,
     /// Wall time that it has used, in milliseconds, up to `since`.
     wall_ms: u64,
     /// The run's driven time from which more of it is used; `None` while it is not open, or waits
@@ -148,6 +150,8 @@ pub struct CallState {
     pub wall_ms: u64,
     /// Whether a person said that it did not happen, and so may be repeated.
     pub repeats: bool,
+    /// How often the process ended while it was made, without having stopped the run.
+    pub interrupted: u32,
     /// How it ended.
     pub ended: Option<Ended>,
     /// Whether its outcome is what a person says of it.
@@ -365,6 +369,40 @@ impl State {
         before
     }
 
+    /// The subgoals that can read what comes out of these: those that come after one of them, directly
+    /// or not, and those of later stages.
+    pub fn after(&self, ids: &BTreeSet<SubgoalId>) -> BTreeSet<SubgoalId> {
+        let Some(first) = ids.iter().map(|id| self.stage_of(id)).min() else { return BTreeSet::new() };
+        let later = self.stages().iter().skip(first + 1).flat_map(|stage| &stage.subgoals);
+        let mut after: BTreeSet<SubgoalId> = later.map(|spec| spec.id.clone()).collect();
+        let mut todo: Vec<&SubgoalId> = ids.iter().collect();
+        while let Some(id) = todo.pop() {
+            for next in self.dependents.get(id).into_iter().flatten() {
+                if after.insert(next.clone()) {
+                    todo.push(next);
+                }
+            }
+        }
+        after
+    }
+
+    /// Of the subgoals that come after one that is met at last, those that were closed because it was
+    /// not.
+    pub fn blocked_by(&self, id: &SubgoalId) -> BTreeSet<SubgoalId> {
+        let (mut blocked, mut todo) = (BTreeSet::new(), vec![id]);
+        while let Some(id) = todo.pop() {
+            for next in self.dependents.get(id).into_iter().flatten() {
+                let by = |closing: &Closing| matches!(closing, Closing::Blocked { by } if by == id);
+                if matches!(&self.subgoal(next).phase, Phase::Closed(closing) if by(closing))
+                    && blocked.insert(next.clone())
+                {
+                    todo.push(next);
+                }
+            }
+        }
+        blocked
+    }
+
     /// The scope of a subgoal: of each subject the newest fact, and calls with artifacts, of the
     /// subgoals before it. Those are over when it opens, so whatever runs beside it, its scope is
     /// the same.
@@ -441,6 +479,7 @@ impl SubgoalState {
             answer: None,
             approval: None,
             criteria: Vec::new(),
+            evaluated_again: None,
             wall_ms: 0,
             since: None,
         }

@@ -14,12 +14,16 @@ use checkrein_contract::{Digest, ask::Letter};
 use serde_json::{Map, Value, json};
 
 use crate::action::{self, Action};
-use crate::amend::{amended, charged_whole, given_up};
+use crate::amend::{amended, charged_whole, given_up, reopened_after};
 use crate::ask::{self, Permit, hand_over};
 use crate::due::{next_judge, reserves_tokens};
 use crate::effect::Input;
 use crate::gateway;
 use crate::state::{Phase, Short, State, SubgoalState, Unfoldable};
+
+/// How often the process may end while the same call is made, before a person is asked whether it is
+/// to be made once more.
+pub const INTERRUPTED_MAX: u32 = 3;
 
 /// Decides, folds, and goes on deciding until nothing follows by itself: the events to append.
 ///
@@ -147,6 +151,7 @@ fn read(state: &State, letter: &Letter) -> Vec<Event> {
         Message::Answer { ask, answer } => ask::answered(state, ask, answer, &letter.by),
         Message::Cancel => stop(state, Stop::Cancelled),
         Message::Amend { amendment } => amended(state, amendment),
+        Message::Unreadable { .. } => Vec::new(),
     };
     let (by, said) = (letter.by.clone(), letter.message.clone());
     let taken = Event::LetterTaken { letter: letter.id, by, said, refused };
@@ -288,7 +293,7 @@ fn decide(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
         Phase::Quarantined(call) => after_call(state, call),
         Phase::Verifying(call) => after_verdict(state, id, goal, call),
         Phase::Advised(call) => after_advice(state, id, goal, call),
-        Phase::Evaluated => after_evaluation(id, goal),
+        Phase::Evaluated => after_evaluation(state, id, goal),
         Phase::Waiting
         | Phase::Assessing
         | Phase::Planning
@@ -379,13 +384,23 @@ fn intend(
 }
 
 /// A call of which it is not known whether it happened is made again, under the same id, if that is
-/// safe, or if a person says that it did not happen; else a person is asked.
+/// safe, or if a person says that it did not happen; else, or if the host ended by it too often, a
+/// person is asked.
 fn after_unknown(state: &State, id: &SubgoalId, call: &CallId) -> Vec<Event> {
     let Some((of, card)) = state.calls.get(call).and_then(|of| Some((of, state.skill(&of.skill)?))) else {
         return Vec::new();
     };
     if of.effects == Effects::Irreversible && !of.repeats {
         return ask::about_unknown(state, id, call);
+    }
+    // What the skill may do may be more by now than when the call was permitted: that is another call.
+    if action::effects(state, card) == Effects::Irreversible && !ask::was_approved(state, id, card, &of.args)
+    {
+        return given_up(state, call).into();
+    }
+    if of.interrupted >= INTERRUPTED_MAX {
+        let (call, times) = (call.clone(), of.interrupted);
+        return hand_over(state, id, Closing::Interrupted { call, times });
     }
     let limit = |key| card.limits.get(key);
     match state.for_call(id, true, limit(LimitKey::Fuel), limit(LimitKey::Wall)) {
@@ -404,15 +419,16 @@ fn after_call(state: &State, call: &CallId) -> Vec<Event> {
 fn after_verdict(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &CallId) -> Vec<Event> {
     let of = &state.calls[call];
     let Some((judge, last)) = of.verdicts.last() else { return Vec::new() };
+    // Who could not judge may be bound no more by now.
+    let is_last = next_judge(state, of).is_none();
     match last {
         Judgement::Rejected { findings, .. } => rejected(state, id, goal, call, judge, findings),
-        Judgement::Unavailable { reason } if of.unavailable(judge) >= gateway::TRIES => {
+        Judgement::Unavailable { reason } if !is_last && of.unavailable(judge) >= gateway::TRIES => {
             let (verifier, reason) = (judge.name().to_owned(), reason.clone());
             hand_over(state, id, Closing::Unverified { verifier, reason })
         }
-        Judgement::Unavailable { .. } => Vec::new(),
-        Judgement::Accepted { .. } if next_judge(state, of).is_some() => Vec::new(),
-        Judgement::Accepted { .. } => match gateway::admit(state, call) {
+        Judgement::Unavailable { .. } | Judgement::Accepted { .. } if !is_last => Vec::new(),
+        Judgement::Unavailable { .. } | Judgement::Accepted { .. } => match gateway::admit(state, call) {
             (Ok(facts), mut events) => {
                 let artifacts = gateway::submitted(of).1.to_vec();
                 events.push(Event::OutcomeAccepted { call: call.clone(), facts, artifacts });
@@ -453,16 +469,20 @@ fn after_advice(state: &State, id: &SubgoalId, goal: &SubgoalState, call: &CallI
                 let budget = format!("{of}: wall time, with {wait} ms to wait");
                 return vec![close(id, Closing::BudgetUsed { budget })];
             }
-            vec![Event::TimerSet { subgoal: id.clone(), until: Timestamp(state.now.0 + wait) }]
+            vec![Event::TimerSet { subgoal: id.clone(), until: Timestamp(state.now.0.saturating_add(wait)) }]
         }
         // Any other remedy leads back to the planner at once (see `due`).
         _ => Vec::new(),
     }
 }
 
-fn after_evaluation(id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
-    if goal.criteria.iter().all(|criterion| criterion.holds) {
-        return vec![close(id, Closing::Met)];
+fn after_evaluation(state: &State, id: &SubgoalId, goal: &SubgoalState) -> Vec<Event> {
+    if !goal.criteria.iter().all(|criterion| criterion.holds) {
+        return Vec::new();
     }
-    Vec::new()
+    let met = close(id, Closing::Met);
+    let Some(before) = goal.evaluated_again else { return vec![met] };
+    let reopened = reopened_after(state, id, before);
+    let dependents = (!reopened.is_empty()).then(|| Event::DependentsReopened { by: id.clone(), reopened });
+    dependents.into_iter().chain([met]).collect()
 }

@@ -22,10 +22,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::StoreError;
 use crate::rows::RawEvent;
 
+mod aside;
 mod export;
 mod import;
 mod ustar;
-mod walk;
+pub(crate) mod walk;
 
 #[cfg(test)]
 mod tests;

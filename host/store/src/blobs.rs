@@ -127,7 +127,7 @@ impl FileBlobs {
 
     /// A file that is removed when it is dropped.
     pub(crate) fn begin(&self) -> Result<NamedTempFile, StorageError> {
-        let made = tempfile::Builder::new().prefix(&prefix()).tempfile_in(&self.new);
+        let made = tempfile::Builder::new().prefix(prefix()).tempfile_in(&self.new);
         made.map_err(|error| StorageError::of_io(&self.new, &error))
     }
 

@@ -108,6 +108,13 @@ impl Links {
         (self.seq, self.head) = (self.seq + 1, digest);
     }
 
+    /// How many bytes at most the [`digest`](Self::digest) of an event with this payload is taken over.
+    pub(crate) fn hashed(&self, payload: &str) -> u64 {
+        // Two numbers of 20 digits, a digest, what stands between them, and the padding of SHA-256.
+        const REST: usize = 256;
+        (self.opening.len() + payload.len() + REST) as u64
+    }
+
     /// What [`checkrein_contract::event::chain`] gives, without a copy of the payload.
     pub(crate) fn digest(&self, seq: u64, at: Timestamp, prev: &Digest, payload: &str) -> Digest {
         let mut head = self.opening.clone();

@@ -44,8 +44,8 @@ pub struct Driving {
 
 impl State {
     /// Takes the right to drive this run, new or not. A process that can be seen has it as long as it
-    /// lives; one that cannot be seen, in another container, as long as its beat moves: this waits
-    /// [`patience`](crate::Options::patience) for that.
+    /// lives; one that cannot be seen, in another container or on another machine, as long as its beat
+    /// moves: this waits [`patience`](crate::Options::patience) for that.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ fn take(
         .map_err(|error| StorageError::Other { place: place(file, run), detail: error.to_string() })?;
     let query = "INSERT OR REPLACE INTO lease (run, epoch, holder, pid, started, space, boot, beat, told)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 0, ?8)";
-    let Identity { pid, started, space, boot } = &me;
-    let row = params![run.as_str(), lease.epoch, lease.holder, pid, started, space, boot, told];
+    let Identity { pid, started, boot, .. } = &me;
+    let row = params![run.as_str(), lease.epoch, lease.holder, pid, started, me.place(), boot, told];
     change.execute(query, row).map_err(wrong)?;
     failpoint::reach("lease", "before-commit");
     change.commit().map_err(wrong)?;
@@ -244,9 +244,10 @@ const COLUMNS: &str = "epoch, holder, pid, started, space, boot, beat, told";
 
 impl Held {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
-        let (started, space, boot) = (row.get(3)?, row.get(4)?, row.get(5)?);
+        let (started, place, boot) = (row.get(3)?, row.get::<_, Option<String>>(4)?, row.get(5)?);
         let pid: Option<i64> = row.get(2)?;
-        let who = pid.map(|pid| Identity { pid, started, space, boot });
+        let known = |pid| Identity { pid, started, boot, space: None, host: None };
+        let who = pid.map(|pid| known(pid).at(place.as_deref()));
         Ok(Held { epoch: row.get(0)?, holder: row.get(1)?, who, beat: row.get(6)?, told: row.get(7)? })
     }
 

@@ -120,7 +120,7 @@ fn copy_aside(file: &Path, version: i64) -> Result<(), StorageError> {
     let folder = file.parent().unwrap_or(file);
     sweep(folder)?;
     // A folder of its own: SQLite puts a journal beside the copy, and leaves it there if it fails.
-    let made = tempfile::Builder::new().prefix(&prefix()).tempdir_in(folder);
+    let made = tempfile::Builder::new().prefix(prefix()).tempdir_in(folder);
     let room = made.map_err(|error| StorageError::of_io(folder, &error))?;
     let copy = room.path().join("copy");
     let wrong = |error: io::Error| StorageError::of_io(&copy, &error);

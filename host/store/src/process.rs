@@ -4,11 +4,12 @@
 use std::fs;
 use std::io;
 
+use checkrein_contract::Digest;
 use rustix::process::{Pid, test_kill_process};
 use rustix::system::uname;
 
-/// What tells a process from every other of this machine, now and before. What the system does not
-/// say is `None`: then nothing can be concluded from it.
+/// What tells a process from every other of this machine, now and before, and this machine from others.
+/// What the system does not say is `None`: then nothing can be concluded from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Its number.
@@ -19,7 +20,21 @@ pub(crate) struct Identity {
     pub(crate) space: Option<String>,
     /// Since which start of the machine.
     pub(crate) boot: Option<String>,
+    /// On which machine: see [`machine`].
+    pub(crate) host: Option<String>,
 }
+
+/// Which machine this is: a digest over its number, if it has one, and its name. Either alone may be
+/// that of another as well: containers of one image share a number, and names such as `localhost` are
+/// everywhere. The number is nobody else's business, so it does not leave as it is.
+fn machine() -> String {
+    let number = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let text = format!("checkrein\n{}\n{}", number.trim(), uname().nodename().to_string_lossy());
+    Digest::of(text).hex()[..HOST].to_owned()
+}
+
+/// How many hexadecimal digits stand for a machine.
+const HOST: usize = 16;
 
 /// What can be said of a process from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +60,47 @@ impl Identity {
             started: stat.map(|stat| stat.started),
             space: space.map(|space| space.to_string_lossy().into_owned()),
             boot: boot.map(|boot| boot.trim().to_owned()),
+            host: Some(machine()),
         }
+    }
+
+    /// Where its number counts, as one text: the space, and the machine after an `@`. A binary that
+    /// knows of no machine takes it for a space that it does not see into, and concludes nothing.
+    pub(crate) fn place(&self) -> Option<String> {
+        match (&self.space, &self.host) {
+            (space, Some(host)) => Some(format!("{}@{host}", space.as_deref().unwrap_or_default())),
+            (space, None) => space.clone(),
+        }
+    }
+
+    /// The same with what [`place`](Self::place) gave.
+    pub(crate) fn at(self, place: Option<&str>) -> Self {
+        let (space, host) = match place.map(|place| place.rsplit_once('@').unwrap_or((place, ""))) {
+            Some((space, host)) => (space, host),
+            None => ("", ""),
+        };
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        Identity { space: some(space), host: some(host), ..self }
+    }
+
+    /// All but its number, as part of the name of a file.
+    pub(crate) fn mark(&self) -> String {
+        let started = self.started.map(|started| started.to_string()).unwrap_or_default();
+        let space = self.space.as_deref().and_then(inner).unwrap_or_default();
+        let some = |text: &Option<String>| text.clone().unwrap_or_default();
+        format!("{started}.{space}.{}.{}", some(&self.boot), some(&self.host))
+    }
+
+    /// The process with this number whose [`mark`](Self::mark) this is. Of what is no mark nothing is
+    /// known.
+    pub(crate) fn of_mark(pid: i64, mark: &str) -> Self {
+        let parts: Vec<&str> = mark.split('.').collect();
+        let [started, space, boot, host] = parts[..] else {
+            return Identity { pid, started: None, space: None, boot: None, host: None };
+        };
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let space = some(space).map(|space| format!("{SPACE}{space}]"));
+        Identity { pid, started: started.parse().ok(), space, boot: some(boot), host: some(host) }
     }
 
     /// For people.
@@ -56,7 +111,9 @@ impl Identity {
     /// Whether `other` still is, as seen from here.
     pub(crate) fn sees(&self, other: &Identity) -> Life {
         match (&self.boot, &other.boot) {
-            (Some(here), Some(there)) if here != there => return Life::Dead,
+            // This machine has started anew since; of another one its start says nothing.
+            (Some(here), Some(there)) if here != there && self.is_beside(other) => return Life::Dead,
+            (Some(here), Some(there)) if here != there => return Life::Unseen,
             (Some(_), Some(_)) => {}
             (None, _) | (_, None) => return Life::Unseen,
         }
@@ -71,6 +128,19 @@ impl Identity {
             _ => Life::Unseen,
         }
     }
+
+    /// Whether both are of the same machine, as far as that can be shown.
+    fn is_beside(&self, other: &Identity) -> bool {
+        self.host.is_some() && self.host == other.host
+    }
+}
+
+/// What the system calls a space of process numbers begins with this.
+const SPACE: &str = "pid:[";
+
+/// What the system calls a space, without what is around its number.
+fn inner(space: &str) -> Option<&str> {
+    space.strip_prefix(SPACE)?.strip_suffix(']')
 }
 
 /// Whether there is no process with this number. `/proc` may hide those of other users.
@@ -169,6 +239,30 @@ mod tests {
         assert_eq!(elsewhere(|other| other.space = None), Life::Unseen);
         assert_eq!(elsewhere(|other| other.boot = None), Life::Unseen);
         assert_eq!(elsewhere(|other| other.started = None), Life::Unseen);
-        assert_eq!(elsewhere(|other| other.boot = Some("before".to_owned())), Life::Dead);
+    }
+
+    #[test]
+    fn only_the_same_machine_can_have_started_anew() {
+        let own = Identity::own();
+        let before = Identity { boot: Some("before".to_owned()), ..own.clone() };
+        assert_eq!(own.sees(&before), Life::Dead);
+        for host in [Some("another".to_owned()), None] {
+            let other = Identity { host, ..before.clone() };
+            assert_eq!((own.sees(&other), other.sees(&own)), (Life::Unseen, Life::Unseen), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn where_it_counts_is_read_back() {
+        let own = Identity::own();
+        assert_eq!(Identity::of_mark(own.pid, &own.mark()), own);
+        for (space, host) in [(true, true), (true, false), (false, true), (false, false)] {
+            let one = Identity {
+                space: own.space.clone().filter(|_| space),
+                host: own.host.clone().filter(|_| host),
+                ..own.clone()
+            };
+            assert_eq!(own.clone().at(one.place().as_deref()), one);
+        }
     }
 }

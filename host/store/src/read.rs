@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use checkrein_contract::event::{Logged, RunStatus, Stop};
 use checkrein_contract::id::{RunId, Timestamp};
-use rusqlite::{OptionalExtension, Row};
+use rusqlite::{Connection, OptionalExtension, Row};
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::error::{StoreError, of_sqlite};
@@ -23,9 +24,9 @@ pub struct RunSummary {
     pub started: Timestamp,
     /// When its last event was appended.
     pub last: Timestamp,
-    /// How it ended; `None` while it has not.
+    /// How it ended; `None` while it has not, or where an amendment opened something of it again.
     pub status: Option<RunStatus>,
-    /// Why it stopped, if that is the last that happened.
+    /// Why it stopped, if it has neither gone on nor ended since.
     pub stopped: Option<Stop>,
     /// Which process drives it, as far as that can be seen without waiting: see [`State::drives`].
     pub driven: Option<String>,
@@ -70,7 +71,7 @@ impl State {
     /// If the database cannot be read.
     pub fn runs(&self) -> Result<Vec<RunSummary>, StoreError> {
         let query = "
-            SELECT edge.run, edge.events, first.payload, first.at, last.payload, last.at
+            SELECT edge.run, edge.events, first.payload, first.at, last.at
             FROM (SELECT run, count(*) AS events, min(seq) AS low, max(seq) AS high FROM event GROUP BY run) AS edge
             JOIN event AS first ON first.run = edge.run AND first.seq = edge.low
             JOIN event AS last ON last.run = edge.run AND last.seq = edge.high
@@ -84,6 +85,7 @@ impl State {
             lease::held(&connection, self.database())?.into_iter().collect();
         for one in &mut runs {
             one.driven = holders.remove(one.run.as_str());
+            (one.status, one.stopped) = course(&connection, &one.run).map_err(wrong)?;
         }
         Ok(runs)
     }
@@ -119,26 +121,53 @@ impl State {
 }
 
 fn summary(row: &Row<'_>) -> rusqlite::Result<RunSummary> {
-    let json = |index: usize| -> rusqlite::Result<Value> {
-        let payload = row.get_ref(index)?.as_bytes().unwrap_or_default();
-        // Tampered payloads are for `verify` to name; here they only leave the field empty.
-        Ok(serde_json::from_slice(payload).unwrap_or_default())
-    };
     let time = |index: usize| -> rusqlite::Result<Timestamp> {
         Ok(Timestamp(u64::try_from(row.get::<_, i64>(index)?).unwrap_or_default()))
     };
-    let (first, last) = (json(2)?, json(4)?);
-    let ended = last["event"] == "run-ended";
-    let stopped = last["event"] == "run-stopped";
+    let first = json(row, 2)?;
     Ok(RunSummary {
         run: RunId(row.get(0)?),
         task: first["setup"]["task"]["name"].as_str().map(str::to_owned),
         started: time(3)?,
-        last: time(5)?,
-        status: ended.then(|| serde_json::from_value(last["status"].clone()).ok()).flatten(),
-        stopped: stopped.then(|| serde_json::from_value(last["because"].clone()).ok()).flatten(),
+        last: time(4)?,
+        status: None,
+        stopped: None,
         driven: None,
         dry: first["setup"]["dry"] == true,
         events: u64::try_from(row.get::<_, i64>(1)?).unwrap_or_default(),
     })
+}
+
+/// The kinds of events that [`course`] looks at, from the last one back. There is no index of kinds:
+/// this passes over the rows of the run at most once, as counting them does, and reads no other payload.
+const COURSE: &str = "
+    SELECT kind, payload FROM event
+    WHERE run = ?1 AND kind IN ('run-ended', 'run-stopped', 'run-resumed', 'task-amended')
+    ORDER BY seq DESC";
+
+/// How the run ended, or why it stopped, if neither was undone since. Other events may come after it:
+/// letters that are refused, and who takes the right to drive it.
+fn course(connection: &Connection, run: &RunId) -> rusqlite::Result<(Option<RunStatus>, Option<Stop>)> {
+    let mut statement = connection.prepare_cached(COURSE)?;
+    let mut rows = statement.query([run.as_str()])?;
+    let (mut resumed, mut opened) = (false, false);
+    while let Some(row) = rows.next()? {
+        let event = json(row, 1)?;
+        let names = |list: &str| event[list].as_array().is_some_and(|subgoals| !subgoals.is_empty());
+        match row.get_ref(0)?.as_bytes().unwrap_or_default() {
+            b"run-resumed" => resumed = true,
+            b"task-amended" => opened |= names("reopened") || names("evaluated"),
+            b"run-stopped" if resumed => break,
+            b"run-stopped" => return Ok((None, Stop::deserialize(&event["because"]).ok())),
+            _ if opened => break,
+            _ => return Ok((RunStatus::deserialize(&event["status"]).ok(), None)),
+        }
+    }
+    Ok((None, None))
+}
+
+/// A payload. What was tampered with is for `verify` to name; here it only leaves its field empty.
+fn json(row: &Row<'_>, index: usize) -> rusqlite::Result<Value> {
+    let payload = row.get_ref(index)?.as_bytes().unwrap_or_default();
+    Ok(serde_json::from_slice(payload).unwrap_or_default())
 }

@@ -55,14 +55,16 @@ impl RawEvent {
     }
 }
 
-fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<String>> {
+/// The column as text; `None` if it is none.
+pub(crate) fn text(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<String>> {
     Ok(match row.get_ref(index)? {
         ValueRef::Text(bytes) => String::from_utf8(bytes.to_vec()).ok(),
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
     })
 }
 
-fn number(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+/// The column as a number that is not negative; `None` if it is none.
+pub(crate) fn number(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     Ok(match row.get_ref(index)? {
         ValueRef::Integer(number) => u64::try_from(number).ok(),
         ValueRef::Null | ValueRef::Text(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
@@ -131,6 +133,22 @@ pub(crate) fn last(connection: &Connection, file: &Path, run: &RunId) -> Result<
     let found = connection.query_row(query, [run.as_str()], |row| row.get::<_, Option<i64>>(0));
     let found = found.map_err(|error| of_sqlite(file, &error))?;
     Ok(found.and_then(|seq| u64::try_from(seq).ok()).unwrap_or_default())
+}
+
+/// How many events of a run stand at `seq` or before it, and the position of the first; `None` if
+/// there is none.
+pub(crate) fn up_to(
+    connection: &Connection,
+    file: &Path,
+    run: &RunId,
+    seq: u64,
+) -> Result<(u64, Option<i64>), StorageError> {
+    let query = "SELECT count(*), min(seq) FROM event WHERE run = ?1 AND seq <= ?2";
+    let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    let found = connection.query_row(query, params![run.as_str(), seq], |row| {
+        Ok((row.get::<_, i64>(0)?.unsigned_abs(), row.get(1)?))
+    });
+    found.map_err(|error| of_sqlite(file, &error))
 }
 
 /// What stands in the log as kind and digest of the event at `seq`; `None` if there is no such event.

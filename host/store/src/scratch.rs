@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use checkrein_contract::port::{StorageError, Tree};
-use rustix::process::{Pid, test_kill_process};
 use tempfile::TempDir;
 
+use crate::process::{Identity, Life};
 use crate::state::make_own;
 
-/// The folder `scratch/`. What is made in it carries the number of its process, so that what a
+/// The folder `scratch/`. What is made in it says in its name of which process it is, so that what a
 /// killed process left behind can be told from what is in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Scratch(PathBuf);
@@ -30,7 +32,7 @@ impl Scratch {
     /// A new, empty folder.
     pub(crate) fn folder(&self) -> Result<Folder, StorageError> {
         make_own(&self.0)?;
-        let made = tempfile::Builder::new().prefix(&prefix()).tempdir_in(&self.0);
+        let made = tempfile::Builder::new().prefix(prefix()).tempdir_in(&self.0);
         made.map(Folder).map_err(|error| StorageError::of_io(&self.0, &error))
     }
 }
@@ -48,17 +50,23 @@ impl Tree for Folder {
 /// a folder may hold other things whose names begin with a number.
 const KIND: &str = "state";
 
-/// What the names of this process's temporary files and folders start with.
-pub(crate) fn prefix() -> String {
-    format!("{}-{KIND}-", std::process::id())
+/// What the names of this process's temporary files and folders start with: its number, and what else
+/// tells it from every other.
+pub(crate) fn prefix() -> &'static str {
+    static PREFIX: OnceLock<String> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let own = Identity::own();
+        format!("{}-{KIND}-{}-", own.pid, own.mark())
+    })
 }
 
 /// Removes from `dir` what processes left that are no longer there.
 pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
+    let own = Identity::own();
     let entries = fs::read_dir(dir).map_err(|error| StorageError::of_io(dir, &error))?;
     for entry in entries {
         let path = entry.map_err(|error| StorageError::of_io(dir, &error))?.path();
-        if is_left_behind(&path) {
+        if is_left_behind(&path, &own) {
             // Another process may sweep at the same time: what is gone already is no fault, and
             // what cannot be removed is in nobody's way.
             // What a link leads to is not ours.
@@ -69,11 +77,27 @@ pub(crate) fn sweep(dir: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-fn is_left_behind(path: &Path) -> bool {
-    let owner = path.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('-'));
-    let ours = owner.filter(|(_, rest)| rest.strip_prefix(KIND).is_some_and(|rest| rest.starts_with('-')));
-    let Some(pid) = ours.and_then(|(pid, _)| pid.parse().ok()).and_then(Pid::from_raw) else {
-        return false;
-    };
-    test_kill_process(pid) == Err(rustix::io::Errno::SRCH)
+/// How long what was made by a process that cannot be seen from here is left as it is. The process may
+/// be in another container or on another machine, or have left this behind.
+const UNSEEN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+
+fn is_left_behind(path: &Path, own: &Identity) -> bool {
+    let Some(owner) = path.file_name().and_then(|name| name.to_str()).and_then(owner) else { return false };
+    match own.sees(&owner) {
+        Life::Dead => true,
+        Life::Alive => false,
+        Life::Unseen => {
+            let made = path.symlink_metadata().and_then(|found| found.modified());
+            made.is_ok_and(|made| made.elapsed().is_ok_and(|age| age > UNSEEN))
+        }
+    }
+}
+
+/// Whose the file or folder of this name is; `None` if it is not one of the store's. An older version
+/// said no more than the number of the process.
+fn owner(name: &str) -> Option<Identity> {
+    let (pid, rest) = name.split_once('-')?;
+    let rest = rest.strip_prefix(KIND)?.strip_prefix('-')?;
+    let mark = rest.rsplit_once('-').map_or("", |(mark, _)| mark);
+    Some(Identity::of_mark(pid.parse().ok()?, mark))
 }

@@ -152,7 +152,7 @@ fn misfit(
         return Ok(None);
     }
     Ok(match rows::at(connection, file, run, seq)? {
-        Some((_, found)) if found == digest.to_string() => None,
+        Some((_, found)) if found == digest.to_string() => gap(connection, file, run, seq)?,
         Some((_, found)) => {
             Some(format!("it was kept at event {seq} with the digest {digest}, and the log has `{found}`"))
         }
@@ -162,4 +162,15 @@ fn misfit(
             Some(format!("it was kept at event {seq}, and the log ends at event {last}: {lost}"))
         }
     })
+}
+
+/// Why the events that the snapshot was folded from are not all there. Whoever goes on from it never
+/// looks at them; that is the only place to see that some are gone.
+fn gap(connection: &Connection, file: &Path, run: &RunId, seq: u64) -> Result<Option<String>, StoreError> {
+    let (events, first) = rows::up_to(connection, file, run, seq)?;
+    // No two stand at one position: as many as that from the first on are all of them.
+    if events == seq && first == Some(1) {
+        return Ok(None);
+    }
+    Ok(Some(format!("it was kept at event {seq}, and {events} events stand in the log up to there")))
 }

@@ -17,6 +17,7 @@ use proptest::prelude::*;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use crate::process::Identity;
 use crate::{BlobProblem, ChainFault, HeadCheck, Options, State, StoreError};
 
 fn state() -> (TempDir, State) {
@@ -129,6 +130,29 @@ fn events_that_changed_places_are_named() {
                 UPDATE event SET seq = 5 WHERE seq = 100;";
     let fault = fault_after(swap);
     assert!(matches!(fault, Some(ChainFault::Reordered { seq: 2, from: 5, .. })), "{fault:?}");
+}
+
+#[test]
+fn where_a_large_event_was_written_is_looked_for_nearby_only() {
+    for (from, is_found) in [(100, true), (250, false)] {
+        let (_dir, state) = state();
+        let mut events: Vec<Event> = (0..300).map(|number| stage(&number.to_string())).collect();
+        // Of 256 MiB that may be hashed, that is enough for 127 positions.
+        events[from - 1] = stage(&"x".repeat(2 << 20));
+        state.lease(&run()).unwrap().append(&run(), Timestamp(1), &events).unwrap();
+        let swap = format!(
+            "UPDATE event SET seq = 1000 WHERE seq = 1; UPDATE event SET seq = 1 WHERE seq = {from};
+             UPDATE event SET seq = {from} WHERE seq = 1000;"
+        );
+        tamper(&state, &swap);
+        match state.verify(&run(), None).unwrap().fault {
+            Some(ChainFault::Reordered { seq: 1, from: found, .. }) => {
+                assert!(is_found && found == from as u64, "{found}");
+            }
+            Some(ChainFault::Altered { seq: 1, .. }) => assert!(!is_found, "{from}"),
+            other => panic!("{from}: {other:?}"),
+        }
+    }
 }
 
 #[test]
@@ -352,19 +376,50 @@ fn trees_hold_what_was_asked_for_and_go_when_dropped() {
 fn what_a_killed_process_left_is_removed_and_what_is_in_use_is_not() {
     let (dir, state) = state();
     let (scratch, new) = (state.dir().join("scratch"), state.dir().join("blobs/new"));
+    let own = Identity::own();
     // The largest number of a process on Linux is 2^22.
-    fs::create_dir(scratch.join("4194999-state-old")).unwrap();
-    fs::File::create(new.join("4194999-state-old")).unwrap().write_all(b"x").unwrap();
+    let name = |of: &Identity, end: &str| format!("4194999-state-{}-{end}", of.mark());
+    let gone = name(&own, "old");
+    fs::create_dir(scratch.join(&gone)).unwrap();
+    fs::File::create(new.join(&gone)).unwrap().write_all(b"x").unwrap();
+    let before = name(&Identity { boot: Some("before".to_owned()), ..own.clone() }, "old");
+    fs::create_dir(scratch.join(&before)).unwrap();
     // Only looks like it; and what a link leads to is somebody else's.
     fs::create_dir(scratch.join("2019-summer")).unwrap();
     let outside = tempfile::tempdir().unwrap();
     fs::create_dir(outside.path().join("kept")).unwrap();
-    std::os::unix::fs::symlink(outside.path(), scratch.join("4194999-state-link")).unwrap();
+    std::os::unix::fs::symlink(outside.path(), scratch.join(name(&own, "link"))).unwrap();
     let tree = state.blobs().tree(&[]).unwrap();
     State::open(&dir.path().join(".checkrein")).unwrap();
     assert!(tree.path().exists() && scratch.join("2019-summer").exists());
     assert!(outside.path().join("kept").exists());
-    assert!(!scratch.join("4194999-state-old").exists() && !new.join("4194999-state-old").exists());
+    assert!(!scratch.join(&gone).exists() && !new.join(&gone).exists() && !scratch.join(&before).exists());
+}
+
+#[test]
+fn what_a_process_that_cannot_be_seen_uses_is_not_removed() {
+    let (dir, state) = state();
+    let scratch = state.dir().join("scratch");
+    let own = Identity::own();
+    let (space, host) = (Some("pid:[1]".to_owned()), Some("another".to_owned()));
+    let elsewhere = Identity { boot: Some("before".to_owned()), host, ..own.clone() };
+    let names = [
+        format!("4194999-state-{}-x", Identity { space, ..own }.mark()),
+        format!("4194999-state-{}-x", elsewhere.mark()),
+        // By a version that said only its number.
+        "4194999-state-x".to_owned(),
+    ];
+    let days = |days: u64| std::time::SystemTime::now() - Duration::from_secs(days * 24 * 60 * 60);
+    for (age, is_kept) in [(29, true), (31, false)] {
+        for name in &names {
+            fs::create_dir_all(scratch.join(name)).unwrap();
+            fs::File::open(scratch.join(name)).unwrap().set_modified(days(age)).unwrap();
+        }
+        State::open(&dir.path().join(".checkrein")).unwrap();
+        for name in &names {
+            assert_eq!(scratch.join(name).exists(), is_kept, "{name}, {age} days");
+        }
+    }
 }
 
 #[test]

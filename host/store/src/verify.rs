@@ -4,15 +4,17 @@
 //! time, that digest and its payload. So whoever holds the head digest, which the report prints,
 //! can show that no event up to it was altered, lost or put elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 
 use checkrein_contract::Digest;
 use checkrein_contract::event::Event;
 use checkrein_contract::id::RunId;
-use checkrein_contract::port::StorageError;
+use checkrein_contract::port::{Blobs as _, StorageError};
 use serde::Deserialize;
 
+use crate::archive::walk;
+use crate::blobs::FileBlobs;
 use crate::chain::{ChainFault, Links, other_kind};
 use crate::error::StoreError;
 use crate::rows::{self, RawEvent};
@@ -110,15 +112,21 @@ impl State {
             chain.follow(raw);
             Ok(())
         })?;
-        let mut found = chain.finish();
-        let mut named: Vec<(Digest, (u64, String))> = found.named.drain().collect();
-        named.sort_by_key(|(digest, (seq, _))| (*seq, *digest));
+        let Chain { mut verification, named, lists, .. } = chain.finish();
+        let mut sorted: Vec<(Digest, (u64, String))> = named.into_iter().collect();
+        sorted.sort_by_key(|(digest, (seq, _))| (*seq, *digest));
         let blobs = self.blobs();
-        let mut verification = found.verification;
-        for (digest, (seq, kind)) in named {
+        let mut seen: HashSet<Digest> = sorted.iter().map(|(digest, _)| *digest).collect();
+        // What a list names is looked at after it.
+        let mut todo: VecDeque<(Digest, (u64, String))> = sorted.into();
+        while let Some((digest, (seq, kind))) = todo.pop_front() {
             verification.blobs += 1;
-            let problem = match blobs.check(&digest) {
-                Ok(()) => continue,
+            let problem = match listed(&blobs, &digest, lists.contains(&digest)) {
+                Ok(files) => {
+                    let new = files.into_iter().filter(|file| seen.insert(*file));
+                    todo.extend(new.map(|file| (file, (seq, kind.clone()))));
+                    continue;
+                }
                 Err(StorageError::Missing { .. }) => BlobProblem::Missing,
                 Err(StorageError::Damaged { .. }) => BlobProblem::Altered,
                 Err(error) => BlobProblem::Unreadable(error.to_string()),
@@ -127,6 +135,18 @@ impl State {
         }
         Ok(verification)
     }
+}
+
+/// Checks a blob; of one that lists the files of a folder, gives the blobs that it lists.
+fn listed(blobs: &FileBlobs, digest: &Digest, is_list: bool) -> Result<Vec<Digest>, StorageError> {
+    if !is_list {
+        return blobs.check(digest).map(|()| Vec::new());
+    }
+    let damaged = |error: serde_json::Error| StorageError::Damaged {
+        place: format!("blob {digest}"),
+        detail: format!("no list of files: {error}"),
+    };
+    walk::files(&blobs.get(digest)?).map_err(damaged)
 }
 
 /// A walk along the chain.
@@ -138,8 +158,12 @@ struct Chain {
     /// Each blob, with the first event that names it. Blobs of events past a fault are looked at
     /// too: they may be all that is left.
     named: HashMap<Digest, (u64, String)>,
-    /// The rows from the first fault on, to find where the first of them was written.
-    rows: Vec<RawEvent>,
+    /// Those of them that list the files of a folder, which are blobs too.
+    lists: HashSet<Digest>,
+    /// The row of the first fault, to find where it was written.
+    bad: Option<RawEvent>,
+    /// The largest position from that row on.
+    last: u64,
 }
 
 impl Chain {
@@ -155,7 +179,8 @@ impl Chain {
             unknown: Vec::new(),
         };
         let links = Links::new(run, 0, Digest::ZERO);
-        Chain { verification, links, expected, named: HashMap::new(), rows: Vec::new() }
+        let (named, lists) = (HashMap::new(), HashSet::new());
+        Chain { verification, links, expected, named, lists, bad: None, last: 0 }
     }
 
     fn follow(&mut self, raw: RawEvent) {
@@ -168,7 +193,8 @@ impl Chain {
         }
         self.read(&raw);
         if self.verification.fault.is_some() {
-            self.rows.push(raw);
+            self.last = self.last.max(u64::try_from(raw.seq).unwrap_or_default());
+            self.bad.get_or_insert(raw);
         }
     }
 
@@ -196,6 +222,7 @@ impl Chain {
         let kind = raw.kind.clone().unwrap_or_default();
         match serde_json::from_str::<Event>(payload) {
             Ok(event) => {
+                self.lists.extend(walk::lists(&event));
                 for digest in event.blobs() {
                     self.named.entry(digest).or_insert_with(|| (seq, kind.clone()));
                 }
@@ -230,22 +257,26 @@ impl Chain {
         self
     }
 
-    /// If the first bad row is an event that was written at another position, which one.
+    /// If the first bad row is an event that was written at another position, which one. The nearest
+    /// are tried first.
     fn moved(&self) -> Option<ChainFault> {
-        let row = self.rows.first()?;
+        let row = self.bad.as_ref()?;
         let (at, prev, digest) = (row.at?, row.prev?, row.digest?);
         let payload = row.payload.as_deref()?;
         let seq = u64::try_from(row.seq).ok()?;
-        let last = self.rows.iter().filter_map(|row| u64::try_from(row.seq).ok()).max()?;
-        let from = (1..=last.min(seq + MOVES))
-            .filter(|from| *from != seq)
+        let tries = HASHED_MAX / self.links.hashed(payload);
+        let near = (1..=tries).flat_map(|far| [seq.checked_sub(far), seq.checked_add(far)]).flatten();
+        let from = near
+            .filter(|from| (1..=self.last).contains(from))
+            .take(usize::try_from(tries).unwrap_or(usize::MAX))
             .find(|from| self.links.digest(*from, at, &prev, payload) == digest)?;
         Some(ChainFault::Reordered { seq, kind: row.kind.clone().unwrap_or_default(), from })
     }
 }
 
-/// How far behind its place an event is looked for: each place costs a digest of its payload.
-const MOVES: u64 = 100_000;
+/// How many bytes are hashed at most to find where an event was written: each position that is tried
+/// costs a digest of all of its payload. It is a second or so, whatever stands in the log.
+const HASHED_MAX: u64 = 256 << 20;
 
 /// The kind that a payload states; `None` if it is no event of any version. The rest is passed over,
 /// not built.

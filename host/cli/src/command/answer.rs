@@ -41,9 +41,17 @@ pub(super) async fn approve(
     for_: Option<&str>,
     resume: bool,
 ) -> Result<u8, CliError> {
-    let until = for_.map(|text| until(text, SystemClock::new().now())).transpose()?;
     let desk = Desk::open(global, run)?;
-    let (ask, _) = desk.ask(ask)?;
+    let now = SystemClock::new().now().max(desk.state.now);
+    let until = for_.map(|text| until(text, now)).transpose()?;
+    let (ask, about) = desk.ask(ask)?;
+    if let Asked::Approval { action, skill, args, .. } = &about.about {
+        let args = crate::report::escape::json(&Value::Object(args.clone()), LINE_MAX);
+        output::message(&output::one_line(
+            &format!("`{skill}` with {args}, action {}", action.short()),
+            LINE_MAX,
+        ));
+    }
     desk.send(Message::Answer { ask, answer: Answer::Approved { until } }, Vec::new(), resume).await
 }
 
@@ -125,7 +133,7 @@ impl<'g> Desk<'g> {
         let waiting = store.letters(&run, state.letters)?;
         let answered = waiting.into_iter().filter_map(|letter| match letter.message {
             Message::Answer { ask, .. } => Some(ask),
-            Message::Cancel | Message::Amend { .. } => None,
+            Message::Cancel | Message::Amend { .. } | Message::Unreadable { .. } => None,
         });
         let answered = answered.collect();
         Ok(Desk { global, store, run, state, answered })
@@ -255,7 +263,8 @@ fn listed(open: &[(&AskId, String)]) -> String {
     }
 }
 
-/// Until when an approval holds that is given for so long.
+/// Until when an approval holds that is given for so long: by the time of the run, which is ahead where
+/// the clock was set back.
 fn until(text: &str, now: Timestamp) -> Result<Timestamp, CliError> {
     let millis = units::millis(text).filter(|millis| *millis > 0);
     let millis = millis.ok_or_else(|| {

@@ -23,6 +23,10 @@ use crate::world::{open_state, read_state};
 /// How the name of an export ends.
 pub(super) const EXTENSION: &str = "checkrein";
 
+/// The file, beside the reports of a run, which says that it came from elsewhere and what its components
+/// may do was not accepted here.
+pub(super) const IMPORTED: &str = "imported";
+
 pub(super) fn export(global: &Global, run: &str, out: Option<&Path>) -> Result<u8, CliError> {
     let state = read_state(global)?;
     let run = state.resolve(run)?;
@@ -41,6 +45,7 @@ pub(super) fn export(global: &Global, run: &str, out: Option<&Path>) -> Result<u
         "file": name,
         "digest": exported.digest,
         "bytes": exported.bytes,
+        "head": exported.head,
         "command": replay_of(&name),
     });
     run::write_below(&folder, "export.json", word.to_string().as_bytes())?;
@@ -56,6 +61,10 @@ pub(super) fn import(global: &Global, file: &Path, digest: Option<&str>) -> Resu
     let mut reader = open(file)?;
     let state = open_state(global)?;
     let imported = state.import(&mut reader, expected).map_err(altered)?;
+    if imported.fresh {
+        // Nobody here granted anything to what is in it: see `resume`.
+        run::write_below(&state.run_dir(&imported.run)?, IMPORTED, imported.digest.to_string().as_bytes())?;
+    }
     tell_import(global, file, &imported);
     Ok(exit::DONE)
 }

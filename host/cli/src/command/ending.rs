@@ -14,7 +14,7 @@ use crate::args::Global;
 use crate::config;
 use crate::error::{CliError, exit};
 use crate::output;
-use crate::report::escape::shell;
+use crate::report::escape::{shell, visible};
 use crate::report::{self, RunView};
 
 /// Drives a run until it ends, stops, or is asked to.
@@ -28,8 +28,14 @@ pub(super) async fn drive(
 
 /// Writes the reports, and says how the run ended, or why it stopped and how it goes on.
 pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
-    let view = view_of(state, run)?.with_export(state.dir());
-    let view = view.map_err(|error| CliError::Storage(format!("{error:#}")))?;
+    let view = view_of(state, run)?;
+    let view = match view.clone().with_export(state.dir()) {
+        Ok(view) => view,
+        Err(error) => {
+            output::message(&visible(&format!("the report names no export of the run: {error:#}")));
+            view
+        }
+    };
     let html = write_reports(state, &view)?;
     if global.json {
         output::json(&run_json(&view));
@@ -55,7 +61,7 @@ pub(super) fn code(view: &RunView) -> u8 {
 }
 
 /// `run --json`.
-fn run_json(view: &RunView) -> Value {
+pub(super) fn run_json(view: &RunView) -> Value {
     json!({
         "schema": "checkrein/run@1",
         "run": view.run,

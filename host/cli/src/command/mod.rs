@@ -27,6 +27,9 @@ use crate::error::CliError;
 pub async fn perform(cli: Cli) -> Result<u8, CliError> {
     let global = &cli.global;
     match &cli.command {
+        Command::Demo(args) if args.supervised => {
+            supervise::supervise(&run::of_demo(global)?.0, std::env::args_os().skip(1).collect()).await
+        }
         Command::Demo(args) => run::demo(global, args).await,
         Command::Run { run, .. } if run.supervised => {
             supervise::supervise(global, std::env::args_os().skip(1).collect()).await

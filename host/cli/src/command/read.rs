@@ -158,6 +158,9 @@ async fn follow(global: &Global, state: &State, run: &RunId) -> Result<u8, CliEr
             tell(global, run, &logged);
             (seen, log) = (logged.seq, LogEnd::of(&logged.event));
         }
+        if output::is_read_no_more() {
+            return Ok(exit::DONE);
+        }
         if let Some(why) = over(log, driven) {
             let hint = match log {
                 LogEnd::Ended(_) => String::new(),

@@ -12,15 +12,15 @@ use checkrein_contract::Digest;
 use checkrein_contract::event::{ComponentCard, Event, Logged};
 use checkrein_contract::id::RunId;
 use checkrein_contract::limits::LimitKey;
-use checkrein_contract::port::{Blobs, StorageError};
 use checkrein_harness::driver::{NoWatcher, World};
 use checkrein_harness::replay::{Progress, ReplayError, components, replay as execute};
-use checkrein_sandbox::{Sandbox, Secrets, Source};
+use checkrein_sandbox::Secrets;
 use checkrein_store::State;
 use tempfile::TempDir;
 
 use super::archive;
 use crate::args::Global;
+use crate::components::load_pinned;
 use crate::error::{CliError, exit};
 use crate::operator::Operator;
 use crate::output::{self, one_line};
@@ -44,12 +44,10 @@ async fn compared(global: &Global, what: &str) -> Result<u8, CliError> {
     let recorded = Recorded::find(global, what)?;
     let needed = components(&recorded.events).map_err(unplayable)?;
     let operator = operator(global)?;
-    if recorded.folder.is_some() {
-        below_ceiling(&recorded.events, &needed, &operator)?;
-    }
+    below_ceiling(&recorded.events, &needed, &operator)?;
     let blobs = Arc::new(recorded.state.blobs());
     let sandbox = world::sandbox(&recorded.state, &operator, Secrets::default()).await?;
-    load(&sandbox, &*blobs, needed).await?;
+    load_pinned(&sandbox, &*blobs, &needed).await?;
     let engine = format!("wasmtime {}", checkrein_sandbox::WASMTIME);
     let world = World {
         guests: Arc::new(sandbox),
@@ -69,7 +67,7 @@ struct Recorded {
     events: Vec<Logged>,
     state: State,
     /// The folder of that state, if it is one for this replay alone. Dropped last.
-    folder: Option<TempDir>,
+    _folder: Option<TempDir>,
 }
 
 impl Recorded {
@@ -79,7 +77,7 @@ impl Recorded {
         if file.is_file() {
             let archive::Aside { state, imported, folder } = archive::aside(file, None)?;
             let events = chained(&state, &imported.run)?;
-            return Ok(Recorded { run: imported.run, events, state, folder: Some(folder) });
+            return Ok(Recorded { run: imported.run, events, state, _folder: Some(folder) });
         }
         if what.contains('/') || file.extension().is_some_and(|extension| extension == archive::EXTENSION) {
             let hint = "name a file that `checkrein export` wrote, or a run";
@@ -88,7 +86,7 @@ impl Recorded {
         let state = world::existing_state(global)?;
         let run = state.resolve(what)?;
         let events = chained(&state, &run)?;
-        Ok(Recorded { run, events, state, folder: None })
+        Ok(Recorded { run, events, state, _folder: None })
     }
 }
 
@@ -145,38 +143,6 @@ fn cards(event: &Event) -> &[ComponentCard] {
         Event::RunStarted { setup } => &setup.skills,
         Event::RunResumed { in_force: Some(in_force), .. } => &in_force.skills,
         _ => &[],
-    }
-}
-
-/// Loads components out of blobs.
-async fn load(
-    sandbox: &Sandbox,
-    blobs: &dyn Blobs,
-    needed: BTreeMap<Digest, String>,
-) -> Result<(), CliError> {
-    output::message("loading the components; what is compiled and tried is remembered");
-    let mut loads = Vec::new();
-    for (digest, skill) in needed {
-        let bytes = blobs.get(&digest).map_err(|error| lost(&skill, &digest, error))?;
-        let source = Source::Bytes { name: format!("{skill} ({})", digest.short()), bytes };
-        let sandbox = sandbox.clone();
-        loads.push(tokio::spawn(async move { sandbox.load(source).await }));
-    }
-    let mut faults = Vec::new();
-    for load in loads {
-        let loaded = load.await.map_err(|error| CliError::Ours(error.to_string()))?;
-        faults.extend(loaded.err().into_iter().flatten());
-    }
-    if faults.is_empty() { Ok(()) } else { Err(CliError::load(faults)) }
-}
-
-fn lost(skill: &str, digest: &Digest, error: StorageError) -> CliError {
-    match error {
-        StorageError::Missing { place } => CliError::Storage(format!(
-            "the component {digest} of `{skill}` is lost: {place} is not there; without it no call of \
-             it can be executed again"
-        )),
-        other => other.into(),
     }
 }
 

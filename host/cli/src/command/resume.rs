@@ -6,17 +6,20 @@ use std::sync::Arc;
 use checkrein_contract::Digest;
 use checkrein_contract::event::{ComponentCard, InForce, RunStatus, Setup};
 use checkrein_contract::id::{RunId, SubgoalId};
-use checkrein_contract::port::{Blobs as _, StorageError};
+use checkrein_contract::port::StorageError;
+use checkrein_contract::problem::{Fault, Faults};
 use checkrein_harness::driver::World;
 use checkrein_harness::{Driver, Resumed, State, ask, due};
-use checkrein_sandbox::{Sandbox, Source};
+use checkrein_sandbox::Loaded;
 use checkrein_store::{Kept, State as Store, StoreError};
 
-use super::ending::{drive, finish};
+use super::archive;
+use super::ending::{drive, finish, run_json};
 use super::run;
 use crate::args::Global;
 use crate::components;
-use crate::error::{CliError, exit, fault, watch};
+use crate::error::{CliError, exit, fault};
+use crate::grants;
 use crate::output;
 use crate::pins::{self, Compared};
 use crate::progress::Progress;
@@ -24,6 +27,9 @@ use crate::report::{self, escape::visible};
 use crate::standing::Standing;
 use crate::task_file::DryAnswer;
 use crate::world::{self, SystemClock};
+
+/// The most characters of a line that tells a difference.
+const WIDTH: usize = 240;
 
 pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -> Result<u8, CliError> {
     let store = world::existing_state(global)?;
@@ -44,15 +50,19 @@ pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -
         ));
     }
     check_apart(&setup, &standing)?;
+    check_folders(&setup, &standing)?;
     let sandbox = world::sandbox_of(&store, &standing).await?;
-    load_pinned(&store, &sandbox, &setup).await?;
+    let loaded = components::load_pinned(&sandbox, &store.blobs(), &pinned(&setup)).await?;
+    check_manifests(&setup, &loaded)?;
     let answers = if setup.dry { dry_answers(&store, &run)? } else { BTreeMap::new() };
     let guests = run::guests(&store, sandbox, &setup, answers)?;
     let log = store.lease(&run)?;
     // Only now does nobody else append. What another process did while the components were loaded is
     // not done again.
     let state = if log.len() == seq { state } else { load(&store, &run)? };
-    let in_force = in_force(&setup_of(&run, &state)?, &standing, accept_config);
+    let imported = store.run_dir(&run)?.join(archive::IMPORTED);
+    let from_elsewhere = std::fs::symlink_metadata(&imported).is_ok();
+    let in_force = in_force(&setup_of(&run, &state)?, &standing, accept_config, from_elsewhere);
     let accepts = accept_config && in_force.is_some();
     if let Some(code) = nothing_to_do(global, &store, &run, &state, accepts)? {
         return Ok(code);
@@ -62,7 +72,11 @@ pub(super) async fn resume(global: &Global, wanted: &str, accept_config: bool) -
     let world = World { guests, blobs: Arc::new(store.blobs()), clock, watcher };
     let stop = world::interruption()?;
     let resumed = Resumed { engine: run::engine(), in_force };
-    drive(Driver::resume(world, log, state, resumed)?, stop).await?;
+    let driver = Driver::resume(world, log, state, resumed)?;
+    if from_elsewhere && accept_config {
+        std::fs::remove_file(&imported).map_err(|error| StorageError::of_io(&imported, &error))?;
+    }
+    drive(driver, stop).await?;
     finish(global, &store, &run)
 }
 
@@ -121,6 +135,19 @@ fn check_apart(setup: &Setup, standing: &Standing) -> Result<(), CliError> {
     Ok(())
 }
 
+/// The folders that the components are granted can be given. What else a grant says may be meant for
+/// a newer component than the run's.
+fn check_folders(setup: &Setup, standing: &Standing) -> Result<(), CliError> {
+    let Standing { config, protected, .. } = standing;
+    let file = config.place();
+    let of = |card: &ComponentCard| match config.grants.get(card.name()) {
+        Some(grant) => grants::folder_faults(&file, grant, &card.manifest, protected),
+        None => Vec::new(),
+    };
+    let faults: Vec<Fault> = setup.skills.iter().chain(&setup.verifiers).flat_map(of).collect();
+    if faults.is_empty() { Ok(()) } else { Err(CliError::Input(Faults(faults))) }
+}
+
 /// A run that has ended, or that waits for an answer which has not come, is left as it is; one that
 /// waits goes on where what its components may do is `accepted` anew.
 fn nothing_to_do(
@@ -139,6 +166,9 @@ fn nothing_to_do(
         output::message(&format!(
             "run {run} has ended; `checkrein amend {run}` changes its task and opens it again"
         ));
+        if global.json {
+            output::json(&run_json(&run::view_of(store, run)?));
+        }
         let code = if status == RunStatus::Done { exit::DONE } else { exit::NOT_REACHED };
         return Ok(Some(code));
     }
@@ -157,7 +187,7 @@ fn nothing_to_do(
     }
     let view = run::view_of(store, run)?;
     if global.json {
-        output::json(&report::asks_json(&view));
+        output::json(&run_json(&view));
     } else {
         output::line(report::ask_pages(&view).trim_end());
     }
@@ -170,41 +200,45 @@ fn is_in_hand(state: &State, id: &SubgoalId) -> bool {
     matches!(state.subgoal(id).phase, Phase::Unknown(_) | Phase::Checking(_) | Phase::Quarantined(_))
 }
 
-/// Loads the components that the run began with, whatever has become of their files.
-async fn load_pinned(store: &Store, sandbox: &Sandbox, setup: &Setup) -> Result<(), CliError> {
-    let mut faults = Vec::new();
-    for card in setup.skills.iter().chain(&setup.verifiers) {
-        let name = format!("{} ({})", card.name(), card.component);
-        let bytes = match store.blobs().get(&card.component) {
-            Ok(bytes) => bytes,
-            Err(error @ StorageError::Missing { .. }) => {
-                let mend = "runs that began before components were kept cannot be resumed";
-                faults.push(fault(
-                    &name,
-                    "file",
-                    "the component that the run began with",
-                    &error.to_string(),
-                    mend,
-                ));
-                continue;
-            }
-            Err(error) => return Err(error.into()),
-        };
-        if let Err(mut more) = sandbox.load(Source::Bytes { name, bytes }).await {
-            faults.append(&mut more);
-        }
-    }
+/// What the log says of a component stands in the component: grants are given by its name, and held
+/// against its manifest.
+fn check_manifests(setup: &Setup, loaded: &[Loaded]) -> Result<(), CliError> {
+    let cards = setup.skills.iter().chain(&setup.verifiers);
+    let other = |card: &&ComponentCard| {
+        loaded.iter().any(|one| one.digest == card.component && one.manifest != card.manifest)
+    };
+    let faults: Vec<Fault> = cards
+        .filter(other)
+        .map(|card| {
+            let name = format!("{} ({})", card.name(), card.component.short());
+            let found = "another: the log was not written by this program, or by another version of it";
+            fault(&name, "manifest", "the manifest that the log of the run has", found, "begin a new run")
+        })
+        .collect();
     if faults.is_empty() { Ok(()) } else { Err(CliError::load(faults)) }
+}
+
+/// The components that the run began with.
+fn pinned(setup: &Setup) -> BTreeMap<Digest, String> {
+    let cards = setup.skills.iter().chain(&setup.verifiers);
+    cards.map(|card| (card.component, card.name().to_owned())).collect()
 }
 
 /// What the components may do from here on, where that is another thing than before; said a line
 /// each.
-fn in_force(setup: &Setup, standing: &Standing, accept_config: bool) -> Option<Box<InForce>> {
-    let before = InForce {
+fn in_force(
+    setup: &Setup,
+    standing: &Standing,
+    accept_config: bool,
+    from_elsewhere: bool,
+) -> Option<Box<InForce>> {
+    let logged = InForce {
         skills: setup.skills.clone(),
         verifiers: setup.verifiers.clone(),
         bindings: setup.bindings.clone(),
     };
+    // What was granted elsewhere is granted by nobody here.
+    let before = if from_elsewhere { pins::granted_nothing(&logged) } else { logged.clone() };
     let mode = setup.task.mode;
     let now =
         |cards: &[ComponentCard]| cards.iter().map(|card| components::again(standing, card, mode)).collect();
@@ -213,19 +247,23 @@ fn in_force(setup: &Setup, standing: &Standing, accept_config: bool) -> Option<B
         verifiers: now(&setup.verifiers),
         bindings: components::bound(&standing.config),
     };
-    let Compared { narrower, wider, narrowed } = pins::compare(&before, &now);
-    for line in &narrower {
-        output::message(&format!("narrower than before, in force: {}", visible(line)));
-    }
+    let Compared { narrower, wider, apart, narrowed } = pins::compare(&before, &now);
     let word = if accept_config { "in force" } else { "not in force" };
-    for line in &wider {
-        output::message(&format!("wider than before, {word}: {}", visible(line)));
+    let told = [
+        ("narrower than before, in force".to_owned(), &narrower),
+        (format!("wider than before, {word}"), &wider),
+        ("not in force, for runs that begin from now on".to_owned(), &apart),
+    ];
+    for (how, lines) in &told {
+        for line in *lines {
+            output::message(&output::one_line(&format!("{how}: {line}"), WIDTH));
+        }
     }
     if !wider.is_empty() && !accept_config {
         output::message("hint: --accept-config takes what is wider");
     }
     let chosen = if accept_config { pins::taken(&before, &now) } else { narrowed };
-    (chosen != before).then(|| Box::new(chosen))
+    (chosen != logged).then(|| Box::new(chosen))
 }
 
 /// What the task says that the executors of a dry run answer.
@@ -233,7 +271,7 @@ fn dry_answers(store: &Store, run: &RunId) -> Result<BTreeMap<SubgoalId, Vec<Dry
     let file = store.run_dir(run)?.join(run::DRY);
     let bytes = std::fs::read(&file).map_err(|error| StorageError::of_io(&file, &error))?;
     serde_json::from_slice(&bytes).map_err(|error| {
-        let hint = watch(run);
-        CliError::usage(format!("{}: these are no answers of a dry run: {error}", file.display()), hint)
+        let what = format!("{}: these are no answers of a dry run: {error}", file.display());
+        CliError::usage(what, "begin it anew: checkrein run TASK --dry-run")
     })
 }

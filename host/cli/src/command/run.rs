@@ -32,8 +32,18 @@ use crate::world::{self, SystemClock};
 
 /// `run` of the pasilla task, with its skills built if their sources are here.
 pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let task = root.join("tests/tasks/pasilla/task.toml");
+    let (global, task) = of_demo(global)?;
+    let operator = standing::operator(&global)?;
+    let sandbox = world::sandbox(&world::open_state(&global)?, &operator, Secrets::default()).await?;
+    let folders = crate::build::workspace_skills(&root().join("skills"))?;
+    crate::build::build(&sandbox, &folders, None).await?;
+    run(&global, &short(&task), args).await
+}
+
+/// The flags of the demo with what stands for those that were not given, and its task.
+pub(super) fn of_demo(global: &Global) -> Result<(Global, PathBuf), CliError> {
+    let folder = root().join("tests/tasks/pasilla");
+    let task = folder.join("task.toml");
     if !task.is_file() {
         let hint = "run it in a checkout: `skills/setup && cargo run --release -- demo`";
         return Err(CliError::usage("the demo needs its task and data, which are not here", hint));
@@ -42,14 +52,13 @@ pub(super) async fn demo(global: &Global, args: &RunArgs) -> Result<u8, CliError
         Some(state) => state.clone(),
         None => config::current_folder()?.join(config::STATE),
     };
-    let config =
-        global.config.clone().unwrap_or_else(|| short(&root.join("tests/tasks/pasilla/checkrein.toml")));
-    let global = Global { config: Some(config), state: Some(state), ..global.clone() };
-    let operator = standing::operator(&global)?;
-    let sandbox = world::sandbox(&world::open_state(&global)?, &operator, Secrets::default()).await?;
-    let folders = crate::build::workspace_skills(&root.join("skills"))?;
-    crate::build::build(&sandbox, &folders, None).await?;
-    run(&global, &short(&task), args).await
+    let config = global.config.clone().unwrap_or_else(|| short(&folder.join(config::FILE)));
+    Ok((Global { config: Some(config), state: Some(state), ..global.clone() }, task))
+}
+
+/// The checkout that this program was built in.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// The path as it looks from the current folder, where that is shorter.

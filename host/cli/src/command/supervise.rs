@@ -3,18 +3,19 @@
 //!
 //! It reads what the driver says of itself: a driver that beats lives, and a call that is made is
 //! waited for until its deadline. So an honest long call is not killed, and one that hangs past its
-//! own deadline is.
+//! own deadline is. A call during which the driver ended again and again is no more its business: the
+//! driver itself asks a person about it.
 
 use std::ffi::OsString;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use checkrein_contract::event::Event;
-use checkrein_contract::id::{RunId, Timestamp};
+use checkrein_contract::id::RunId;
 use checkrein_harness::driver::Clock;
 use checkrein_store::{Driving, State};
 use tokio::process::{Child, Command};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Global;
 use crate::config;
@@ -25,7 +26,7 @@ use crate::world::{self, SystemClock};
 /// Restarts without a new event before it is left to a person.
 const RESTARTS_MAX: u32 = 3;
 
-/// The pause before the first restart; each further one is five times as long.
+/// The pause before the first restart; each further one is three times as long.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// How often the driver is looked at.
@@ -42,28 +43,72 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(super) async fn supervise(global: &Global, words: Vec<OsString>) -> Result<u8, CliError> {
     let run = world::new_run_id(SystemClock::new().now());
     let mut words: Vec<OsString> = words.into_iter().filter(|word| word != "--supervised").collect();
-    words.extend(["--run-id".into(), run.as_str().into()]);
+    // Right after the verb: behind a `--` it would be no flag.
+    let verb = words.iter().position(|word| word == "run" || word == "demo").map_or(words.len(), |at| at + 1);
+    words.splice(verb..verb, ["--run-id".into(), run.as_str().into()]);
+    let mut asked = Asked::listen()?;
     let (mut restarts, mut events) = (0, 0);
     loop {
-        let status = watched(global, &run, start(&words)?).await?;
+        let status = watched(global, &run, start(&words)?, &mut asked).await?;
         if let Some(code) = left_in_order(status) {
             return Ok(code);
         }
+        if asked.to_end {
+            // Whatever became of the driver, a person wanted it to end.
+            return Ok(exit::INTERRUPTED);
+        }
         let now = events_of(global, &run)?;
+        if now == 0 {
+            return Err(CliError::Ours(format!("the driver ended ({status}) before run {run} began")));
+        }
         restarts = if now > events { 0 } else { restarts + 1 };
         events = now;
-        if restarts >= RESTARTS_MAX || now == 0 {
+        if restarts >= RESTARTS_MAX {
             return Err(CliError::Ours(format!(
                 "the driver of run {run} ended ({status}) {restarts} times in a row without a new event; \
                  `checkrein show {run}` says how far it came, `checkrein resume {run}` goes on"
             )));
         }
-        let pause = PAUSE * 5_u32.pow(restarts);
+        let pause = PAUSE * 3_u32.pow(restarts);
         output::message(&format!(
             "the driver of run {run} ended ({status}); it is started again in {pause:?}"
         ));
-        tokio::time::sleep(pause).await;
+        if asked.within(pause).await {
+            return Ok(exit::INTERRUPTED);
+        }
         words = again(global, &run);
+    }
+}
+
+/// What a person asks of both processes by a signal. Once it is listened for, a signal ends nobody by
+/// itself, so it is listened for to the end.
+struct Asked {
+    interrupt: Signal,
+    terminate: Signal,
+    to_end: bool,
+}
+
+impl Asked {
+    fn listen() -> Result<Self, CliError> {
+        let listen = |kind| signal(kind).map_err(|error| CliError::Ours(format!("no signals: {error}")));
+        let (interrupt, terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+        Ok(Asked { interrupt, terminate, to_end: false })
+    }
+
+    /// The next signal: whether the driver has to be told of it. Ctrl-C reaches it by itself, since both
+    /// have one terminal.
+    async fn next(&mut self) -> bool {
+        let tell = tokio::select! {
+            _ = self.interrupt.recv() => false,
+            _ = self.terminate.recv() => true,
+        };
+        self.to_end = true;
+        tell
+    }
+
+    /// Whether a signal comes within this time.
+    async fn within(&mut self, time: Duration) -> bool {
+        tokio::time::timeout(time, self.next()).await.is_ok()
     }
 }
 
@@ -89,27 +134,30 @@ fn again(global: &Global, run: &RunId) -> Vec<OsString> {
     words
 }
 
-/// The exit code of a driver that left its run in order: all but a fault, a full disk and a signal.
+/// The exit code of a driver that left its run in order, as the contract has them: all but a fault, a
+/// full disk, a panic and a signal.
 fn left_in_order(status: ExitStatus) -> Option<u8> {
     let code = u8::try_from(status.code()?).ok()?;
-    (code != exit::OURS && code != exit::STORAGE).then_some(code)
+    let in_order = code <= exit::DIFFERENCE || code == exit::INTERRUPTED;
+    in_order.then_some(code)
 }
 
 /// Waits for the driver's end, and ends it if it hangs.
-async fn watched(global: &Global, run: &RunId, mut driver: Child) -> Result<ExitStatus, CliError> {
-    let listen = |kind| signal(kind).map_err(|error| CliError::Ours(format!("no signals: {error}")));
-    // Ctrl-C reaches the driver by itself, since both have one terminal.
-    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+async fn watched(
+    global: &Global,
+    run: &RunId,
+    mut driver: Child,
+    asked: &mut Asked,
+) -> Result<ExitStatus, CliError> {
     let mut look = tokio::time::interval(LOOK);
-    let mut seen = Seen { beats: 0, since: Instant::now() };
+    let mut seen = Seen { beats: 0, since: Instant::now(), late: None };
     let lost = |error: std::io::Error| CliError::Ours(format!("the driver is lost: {error}"));
     loop {
         tokio::select! {
             status = driver.wait() => return status.map_err(lost),
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => pass_on(&driver),
+            tell = asked.next() => if tell { pass_on(&driver) },
             _ = look.tick() => {
-                if let Some(why) = seen.hangs(driving(global, run), SystemClock::new().now()) {
+                if let Some(why) = seen.hangs(driving(global, run)) {
                     output::message(&format!("the driver of run {run} is ended: {why}"));
                     driver.start_kill().map_err(lost)?;
                 }
@@ -127,28 +175,34 @@ fn pass_on(driver: &Child) {
     }
 }
 
-/// The driver as it was seen last.
+/// The driver as it was seen last. How long ago is measured here: the two clocks need not agree.
 struct Seen {
     beats: u64,
     since: Instant,
+    /// Since when a call that should have ended is in hand.
+    late: Option<Instant>,
 }
 
 impl Seen {
     /// Why the driver hangs, if it does.
-    fn hangs(&mut self, driving: Option<Driving>, now: Timestamp) -> Option<String> {
+    fn hangs(&mut self, driving: Option<Driving>) -> Option<String> {
         // Before it drives, and when it is done, its process alone says how it is.
         let Some(Driving { beats, beat, .. }) = driving else {
-            self.since = Instant::now();
+            (self.since, self.late) = (Instant::now(), None);
             return None;
         };
         if beats != self.beats {
-            *self = Seen { beats, since: Instant::now() };
+            (self.beats, self.since) = (beats, Instant::now());
         } else if self.since.elapsed() > PATIENCE {
             return Some(format!("it has not said that it lives for {PATIENCE:?}"));
         }
-        let late = |at: &Timestamp| now.0 > at.0.saturating_add(PATIENCE.as_millis() as u64);
-        let (call, _) = beat.calls.iter().find(|(_, deadline)| late(deadline))?;
-        Some(format!("the call {call} is more than {PATIENCE:?} past its deadline"))
+        let Some((call, _)) = beat.calls.iter().find(|(_, left)| *left == 0) else {
+            self.late = None;
+            return None;
+        };
+        let late = self.late.get_or_insert_with(Instant::now);
+        (late.elapsed() > PATIENCE)
+            .then(|| format!("the call {call} is more than {PATIENCE:?} past its deadline"))
     }
 }
 
@@ -162,8 +216,16 @@ fn driving(global: &Global, run: &RunId) -> Option<Driving> {
 /// How many events say that the run came further.
 fn events_of(global: &Global, run: &RunId) -> Result<usize, CliError> {
     let Ok(state) = world::read_state(global) else { return Ok(0) };
+    // What each driver writes that takes up where another ended, and makes its calls once more.
     let again = |event: &Event| {
-        matches!(event, Event::LeaseTaken { .. } | Event::RunResumed { .. } | Event::CallUnknown { .. })
+        matches!(
+            event,
+            Event::LeaseTaken { .. }
+                | Event::RunResumed { .. }
+                | Event::CallUnknown { .. }
+                | Event::BudgetSettled { .. }
+                | Event::BudgetReserved { .. }
+        )
     };
     Ok(state.events(run)?.iter().filter(|logged| !again(&logged.event)).count())
 }
@@ -174,26 +236,32 @@ mod tests {
 
     use super::*;
 
-    fn driving(beats: u64, deadline: u64) -> Option<Driving> {
-        let beat = Beat { events: 1, calls: vec![("r/a/1".into(), Timestamp(deadline))] };
+    fn driving(beats: u64, left: u64) -> Option<Driving> {
+        let beat = Beat { events: 1, calls: vec![("r/a/1".into(), left)] };
         Some(Driving { holder: "process 7".to_owned(), beats, beat })
+    }
+
+    fn long_ago() -> Instant {
+        Instant::now().checked_sub(PATIENCE * 2).unwrap()
     }
 
     #[test]
     fn an_honest_long_call_is_waited_for() {
-        let long_ago = Instant::now().checked_sub(PATIENCE * 2).unwrap();
-        let mut seen = Seen { beats: 1, since: long_ago };
+        let mut seen = Seen { beats: 1, since: long_ago(), late: None };
         // It beats, and its call has an hour.
-        assert_eq!(seen.hangs(driving(2, 3_600_000), Timestamp(1_000_000)), None);
-        assert!(seen.hangs(driving(3, 1_000), Timestamp(1_000_000)).unwrap().contains("r/a/1"));
+        assert_eq!(seen.hangs(driving(2, 3_600_000)), None);
+        assert_eq!(seen.hangs(driving(3, 0)), None, "it may be about to end");
+        seen.late = Some(long_ago());
+        assert!(seen.hangs(driving(4, 0)).unwrap().contains("r/a/1"));
+        assert_eq!(seen.hangs(driving(5, 1)), None);
+        assert_eq!(seen.late, None, "another call is late from now on");
     }
 
     #[test]
     fn one_that_does_not_beat_is_ended() {
-        let long_ago = Instant::now().checked_sub(PATIENCE * 2).unwrap();
-        let mut seen = Seen { beats: 1, since: long_ago };
-        assert!(seen.hangs(driving(1, u64::MAX), Timestamp(0)).is_some());
-        let mut seen = Seen { beats: 1, since: long_ago };
-        assert_eq!(seen.hangs(None, Timestamp(0)), None);
+        let mut seen = Seen { beats: 1, since: long_ago(), late: None };
+        assert!(seen.hangs(driving(1, u64::MAX)).is_some());
+        let mut seen = Seen { beats: 1, since: long_ago(), late: None };
+        assert_eq!(seen.hangs(None), None);
     }
 }

@@ -133,7 +133,8 @@ impl Fold<'_> {
             | Event::AskOpened { .. }
             | Event::AskAnswered { .. }
             | Event::LetterTaken { .. }
-            | Event::TaskAmended { .. } => self.apply_to_course(logged)?,
+            | Event::TaskAmended { .. }
+            | Event::DependentsReopened { .. } => self.apply_to_course(logged)?,
             Event::StageEntered { stage } => {
                 self.stage(stage.as_str())?.entered = true;
             }

@@ -46,6 +46,7 @@ pub fn message(message: &Message) -> String {
     match message {
         Message::Answer { ask, answer } => format!("ask {ask}: {}", self::answer(answer)),
         Message::Cancel => "the run is to stop".to_owned(),
+        Message::Unreadable { why } => format!("unreadable: {why}"),
         Message::Amend { amendment } => format!("the task is to be changed: {}", self::amendment(amendment)),
     }
 }

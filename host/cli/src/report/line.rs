@@ -33,7 +33,8 @@ fn detail(event: &Event) -> String {
         | Event::RunResumed { .. }
         | Event::RunStopped { .. }
         | Event::LetterTaken { .. }
-        | Event::TaskAmended { .. } => of_run(event),
+        | Event::TaskAmended { .. }
+        | Event::DependentsReopened { .. } => of_run(event),
         Event::RestorePointSet { name } => name.clone(),
         Event::StageEntered { stage } => stage.to_string(),
         Event::StageEvaluated { stage, met } => format!("{stage}: {}", if *met { "met" } else { "not met" }),
@@ -95,20 +96,24 @@ fn of_run(event: &Event) -> String {
             let refused = refused.iter().map(|why| format!("; nothing follows: {why}"));
             format!("letter {letter} of {by}: {}{}", letters::message(said), refused.collect::<String>())
         }
+        Event::DependentsReopened { by, reopened } => {
+            format!("after `{by}` was evaluated again{}", listed("open again", reopened))
+        }
         Event::TaskAmended { amendment, version, reopened, evaluated } => {
-            let list = |what: &str, ids: &[SubgoalId]| {
-                let ids: Vec<&str> = ids.iter().map(SubgoalId::as_str).collect();
-                if ids.is_empty() { String::new() } else { format!("; {what}: {}", ids.join(", ")) }
-            };
             format!(
                 "version {version}: {}{}{}",
                 letters::amendment(amendment),
-                list("open again", reopened),
-                list("criteria evaluated again", evaluated)
+                listed("open again", reopened),
+                listed("criteria evaluated again", evaluated)
             )
         }
         other => other.kind().to_owned(),
     }
+}
+
+fn listed(what: &str, ids: &[SubgoalId]) -> String {
+    let ids: Vec<&str> = ids.iter().map(SubgoalId::as_str).collect();
+    if ids.is_empty() { String::new() } else { format!("; {what}: {}", ids.join(", ")) }
 }
 
 fn of_subgoal(event: &Event) -> String {

@@ -51,6 +51,9 @@ pub fn closing(closing: &Closing) -> String {
             format!("rejected twice in a row for the same reason: {}", reasons_text(reasons))
         }
         Closing::Unverified { verifier, reason } => format!("`{verifier}` could not judge it: {reason}"),
+        Closing::Interrupted { call, times } => {
+            format!("the host ended {times} times while the call {call} was made, and may end by it")
+        }
         Closing::NeedsPerson { question } => format!("a person must answer: {question}"),
         Closing::GaveUp { reason } => format!("given up: {reason}"),
         Closing::BudgetUsed { budget } => format!("the budget is used up: {budget}"),

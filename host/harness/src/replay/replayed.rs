@@ -1,7 +1,9 @@
 //! What came of executing a run again.
 
-use checkrein_contract::event::Ended;
+use checkrein_contract::event::{Ended, FactEntry, StoredArtifact};
 use checkrein_contract::id::{CallId, SubgoalId};
+use checkrein_contract::interface::Finding;
+use serde::Serialize;
 
 use super::suspect::Suspicion;
 
@@ -17,9 +19,14 @@ pub struct Replayed {
 }
 
 impl Replayed {
-    /// Whether every call that was executed again ended as it did.
+    /// Whether all that was compared is as the log says, and facts were compared, if there are any.
     pub fn agrees(&self) -> bool {
-        self.differences().next().is_none()
+        !self.compares_nothing() && self.differences().next().is_none()
+    }
+
+    /// Whether there are facts, and none of them could be compared.
+    pub fn compares_nothing(&self) -> bool {
+        self.facts.of == 0 && self.facts.attested > 0
     }
 
     /// Calls that were executed again.
@@ -27,11 +34,15 @@ impl Replayed {
         self.calls.iter().filter(|call| !matches!(call.result, Repetition::NotRepeated(_))).count()
     }
 
-    /// Calls that ended otherwise, each with what differs.
+    /// What is other than the log says, each with its call: how it ended, and then what was let in of
+    /// its outcome.
     pub fn differences(&self) -> impl Iterator<Item = (&Repeated, &Difference)> {
-        self.calls.iter().filter_map(|call| match &call.result {
-            Repetition::Different(difference) => Some((call, &**difference)),
-            Repetition::Same | Repetition::NotRepeated(_) => None,
+        self.calls.iter().flat_map(|call| {
+            let ended = match &call.result {
+                Repetition::Different(difference) => Some(&**difference),
+                Repetition::Same | Repetition::NotRepeated(_) => None,
+            };
+            ended.into_iter().chain(call.admission.as_deref()).map(move |difference| (call, difference))
         })
     }
 
@@ -47,12 +58,12 @@ impl Replayed {
 /// Facts, by what became of the calls that they came out of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
-    /// Facts of calls that were executed again.
+    /// Facts that are to come out of a call that is executed again.
     pub of: u64,
-    /// Those of them whose call ended the same.
+    /// Those of them whose call ended the same, and that the gateway makes of its outcome.
     pub agree: u64,
-    /// Facts of calls that were not executed again.
-    pub apart: u64,
+    /// Facts that are what a person says: their call was not executed again.
+    pub attested: u64,
 }
 
 /// One call, and what came of it.
@@ -66,6 +77,8 @@ pub struct Repeated {
     pub skill: String,
     /// What came of it.
     pub result: Repetition,
+    /// Where the log has other facts or files of its outcome than the gateway lets in.
+    pub admission: Option<Box<Difference>>,
 }
 
 /// What came of a call.
@@ -79,15 +92,50 @@ pub enum Repetition {
     NotRepeated(NotRepeated),
 }
 
-/// How a call ended otherwise.
+/// What is other than the log says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// How it ended, as the log says.
-    pub expected: Ended,
-    /// How it ended here.
-    pub found: Ended,
+    /// What it is.
+    pub differs: Differs,
     /// What may be to blame, the likeliest first.
     pub suspects: Vec<Suspicion>,
+}
+
+/// What of a call is other than the log says: what stands there, and what was found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Differs {
+    /// How it ended.
+    Ended {
+        /// As the log says.
+        expected: Ended,
+        /// Here.
+        found: Ended,
+    },
+    /// What was let in of its outcome.
+    Admission {
+        /// As the log says.
+        expected: Admission,
+        /// Here.
+        found: Admission,
+    },
+}
+
+/// What the gateway makes of an outcome.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "status", rename_all = "kebab-case")]
+pub enum Admission {
+    /// It lets it in.
+    Accepted {
+        /// As these facts.
+        facts: Vec<FactEntry>,
+        /// With these files.
+        artifacts: Vec<StoredArtifact>,
+    },
+    /// It does not.
+    Rejected {
+        /// Why not.
+        findings: Vec<Finding>,
+    },
 }
 
 /// Why a call was not executed again.

@@ -16,6 +16,8 @@ pub enum Suspect {
     Clock,
     /// Something that differs from one execution to the next.
     Random,
+    /// The log itself.
+    Log,
 }
 
 impl Suspect {
@@ -27,6 +29,7 @@ impl Suspect {
             Suspect::Input => "input",
             Suspect::Clock => "clock",
             Suspect::Random => "random",
+            Suspect::Log => "log",
         }
     }
 }
@@ -56,6 +59,13 @@ pub(super) fn engine(written_by: &str, here: &str) -> Option<Suspicion> {
 pub(super) fn clock(skill: &str, granted: &Granted) -> Option<Suspicion> {
     let why = || format!("`{skill}` is granted the real clock, which has moved on since");
     (granted.clock == Clock::Real).then(|| Suspicion::new(Suspect::Clock, why()))
+}
+
+/// The log says of a call what does not follow from how it ended.
+pub(super) fn log() -> Suspicion {
+    let why = "the log is not what this host writes of a call that ended so: it was altered, or written by \
+               another version";
+    Suspicion::new(Suspect::Log, why)
 }
 
 /// What of the outside was not recorded, or not whole: granted folders and requests.

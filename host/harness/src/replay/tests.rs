@@ -1,11 +1,12 @@
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
-use checkrein_contract::event::Setup;
+use checkrein_contract::event::{Draft, Setup};
 use checkrein_contract::grant::Clock;
 use checkrein_contract::id::Timestamp;
 use checkrein_contract::interface::{
-    Advice, Assessment, Call, Failure, FailureKind, LimitHit, Mishap, Outcome, Subgoal, Submission, Verdict,
+    Advice, Assessment, Call, Failure, FailureKind, Level, LimitHit, Mishap, Outcome, Subgoal, Submission,
+    Verdict,
 };
 use checkrein_contract::port::{BoxFuture, End, Execution, Guests, Ran, Setting};
 use checkrein_contract::record::FolderSeen;
@@ -73,12 +74,34 @@ fn ends(events: &mut [Logged]) -> impl Iterator<Item = &mut Event> {
     all.filter(|event| matches!(event, Event::CallEnded { .. }))
 }
 
+/// What was let in first, to be changed.
+fn accepted(events: &mut [Logged]) -> (&mut Vec<FactEntry>, &mut Vec<StoredArtifact>) {
+    let mut all = events.iter_mut().filter_map(|logged| match &mut logged.event {
+        Event::OutcomeAccepted { facts, artifacts, .. } => Some((facts, artifacts)),
+        _ => None,
+    });
+    all.next().unwrap()
+}
+
+/// Makes the outcomes, and the facts that came out of them, what a person says.
+fn attest(events: &mut [Logged]) {
+    for logged in events {
+        match &mut logged.event {
+            Event::CallEnded { attested, .. } => *attested = true,
+            Event::OutcomeAccepted { facts, .. } => {
+                facts.iter_mut().for_each(|fact| fact.level = Level::Attested);
+            }
+            _ => {}
+        }
+    }
+}
+
 #[test]
 fn what_ends_the_same_agrees() {
     let replayed = replayed(&log(vec![gives(1)]), vec![gives(1)]);
     assert!(replayed.agrees());
     assert_eq!((replayed.executed(), replayed.calls.len()), (1, 1));
-    assert_eq!(replayed.facts, Facts { of: 1, agree: 1, apart: 0 });
+    assert_eq!(replayed.facts, Facts { of: 1, agree: 1, attested: 0 });
     assert_eq!(replayed.engines, [ENGINE]);
 }
 
@@ -86,10 +109,10 @@ fn what_ends_the_same_agrees() {
 fn another_number_is_a_difference() {
     let replayed = replayed(&log(vec![gives(1)]), vec![gives(2)]);
     assert!(!replayed.agrees());
-    assert_eq!(replayed.facts, Facts { of: 1, agree: 0, apart: 0 });
+    assert_eq!(replayed.facts, Facts { of: 1, agree: 0, attested: 0 });
     let (call, difference) = replayed.differences().next().unwrap();
     assert_eq!((call.subgoal.as_str(), call.skill.as_str()), ("a", "skill"));
-    assert!(!same(&difference.expected, &difference.found));
+    assert!(matches!(&difference.differs, Differs::Ended { expected, found } if expected != found));
     // Twice the same here, and not what the log says.
     assert_eq!(suspects(&replayed), [Suspect::Component, Suspect::Engine]);
 }
@@ -178,17 +201,168 @@ fn what_time_ended_is_not_executed_again() {
 }
 
 #[test]
-fn what_a_person_says_is_counted_apart() {
+fn what_a_person_says_is_counted_apart_and_alone_does_not_agree() {
     let mut events = log(vec![gives(1)]);
-    for event in ends(&mut events) {
-        if let Event::CallEnded { attested, .. } = event {
-            *attested = true;
-        }
-    }
+    attest(&mut events);
     assert!(components(&events).unwrap().is_empty());
     let replayed = replayed(&events, vec![gives(2)]);
     assert_eq!(results(&replayed), [&Repetition::NotRepeated(NotRepeated::Attested)]);
-    assert_eq!(replayed.facts, Facts { of: 0, agree: 0, apart: 1 });
+    assert_eq!(replayed.facts, Facts { of: 0, agree: 0, attested: 1 });
+    assert_eq!(replayed.differences().count(), 0);
+    assert!(replayed.compares_nothing() && !replayed.agrees());
+}
+
+#[test]
+fn what_a_person_says_beside_what_was_compared_agrees() {
+    let mut second = subgoal("b");
+    second.after = vec!["a".into()];
+    let mut events = log_of(setup(vec![subgoal("a"), second]), vec![gives(1)]);
+    let last = events.iter().rposition(|logged| matches!(logged.event, Event::CallEnded { .. })).unwrap();
+    attest(&mut events[last..]);
+    let replayed = replayed(&events, vec![gives(1)]);
+    assert_eq!(replayed.facts, Facts { of: 1, agree: 1, attested: 1 });
+    assert!(replayed.agrees(), "{replayed:#?}");
+}
+
+#[test]
+fn drafts_that_are_other_than_those_of_the_outcome_are_a_difference() {
+    let changes: [fn(&mut Draft); 5] = [
+        |draft| draft.subject = "s/b".to_owned(),
+        |draft| draft.kind = "opinion".to_owned(),
+        |draft| draft.content = Digest::ZERO,
+        |draft| draft.source = "/in/other.csv".to_owned(),
+        |draft| draft.supersedes = Some("s/a@1".to_owned()),
+    ];
+    for change in changes {
+        let mut events = log(vec![gives(1)]);
+        for event in ends(&mut events) {
+            if let Event::CallEnded { ended: Ended::Outcome { drafts, .. }, .. } = event {
+                change(&mut drafts[0]);
+            }
+        }
+        let guests = scripted(vec![gives(1)]);
+        let replayed = again(&world(guests.clone()), &events, "another").unwrap();
+        assert!(!replayed.agrees());
+        assert_eq!(replayed.facts, Facts { of: 1, agree: 0, attested: 0 });
+        // The engine is another as well, and it is not to blame.
+        assert_eq!(suspects(&replayed), [Suspect::Log]);
+        assert_eq!(guests.calls.lock().unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn facts_that_are_other_than_what_the_gateway_makes_are_a_difference() {
+    let changes: [fn(&mut FactEntry); 8] = [
+        |fact| fact.id = "s/b@1".into(),
+        |fact| fact.subject = "s/b".to_owned(),
+        |fact| fact.version = 2,
+        |fact| fact.kind = "opinion".to_owned(),
+        |fact| fact.source = "/in/other.csv".to_owned(),
+        |fact| fact.level = Level::Attested,
+        |fact| fact.content = Digest::ZERO,
+        |fact| fact.index = 1,
+    ];
+    for change in changes {
+        let mut events = log(vec![gives(1)]);
+        let (facts, _) = accepted(&mut events);
+        let made = facts.clone();
+        change(&mut facts[0]);
+        let changed = facts.clone();
+        let replayed = replayed(&events, vec![gives(1)]);
+        assert!(!replayed.agrees());
+        assert_eq!(results(&replayed), [&Repetition::Same]);
+        assert_eq!(replayed.facts, Facts { of: 1, agree: 0, attested: 0 });
+        assert_eq!(suspects(&replayed), [Suspect::Log]);
+        let (_, difference) = replayed.differences().next().unwrap();
+        let admission = |facts| Admission::Accepted { facts, artifacts: Vec::new() };
+        let differs = Differs::Admission { expected: admission(changed), found: admission(made) };
+        assert_eq!(difference.differs, differs);
+    }
+}
+
+#[test]
+fn files_that_did_not_come_out_of_the_call_are_a_difference() {
+    let mut events = log(vec![gives(1)]);
+    let (_, artifacts) = accepted(&mut events);
+    artifacts.push(StoredArtifact {
+        path: "table.csv".to_owned(),
+        title: "a table".to_owned(),
+        media_type: "text/csv".to_owned(),
+        digest: Digest::ZERO,
+        bytes: 1,
+    });
+    let replayed = replayed(&events, vec![gives(1)]);
+    assert_eq!(suspects(&replayed), [Suspect::Log]);
+    assert_eq!(replayed.facts, Facts { of: 1, agree: 0, attested: 0 });
+}
+
+#[test]
+fn facts_that_no_judge_let_through_are_a_difference() {
+    let mut events = log(vec![gives(1)]);
+    events.retain(|logged| !matches!(logged.event, Event::VerdictGiven { .. }));
+    let replayed = replayed(&events, vec![gives(1)]);
+    let (_, difference) = replayed.differences().next().unwrap();
+    let Differs::Admission { found: Admission::Rejected { findings }, .. } = &difference.differs else {
+        panic!("{difference:#?}");
+    };
+    assert_eq!(findings[0].rule, "unchecked");
+    assert!(!replayed.agrees());
+}
+
+#[test]
+fn facts_of_a_call_without_an_outcome_are_a_difference() {
+    let failed: fn(&mut Vec<Logged>) = |events| {
+        for event in ends(events) {
+            if let Event::CallEnded { ended, .. } = event {
+                *ended = Ended::Cancelled;
+            }
+        }
+    };
+    let unended: fn(&mut Vec<Logged>) =
+        |events| events.retain(|logged| !matches!(logged.event, Event::CallEnded { .. }));
+    for change in [failed, unended] {
+        let mut events = log(vec![gives(1)]);
+        change(&mut events);
+        let replayed = replayed(&events, vec![gives(1)]);
+        assert_eq!((replayed.executed(), replayed.differences().count()), (0, 1));
+        assert_eq!(replayed.facts, Facts { of: 1, agree: 0, attested: 0 });
+        assert!(!replayed.agrees());
+    }
+}
+
+#[test]
+fn facts_of_a_person_are_held_to_what_the_gateway_makes_as_well() {
+    let mut events = log(vec![gives(1)]);
+    attest(&mut events);
+    accepted(&mut events).0[0].level = Level::Independent;
+    let replayed = replayed(&events, vec![gives(1)]);
+    assert_eq!(suspects(&replayed), [Suspect::Log]);
+}
+
+#[test]
+fn a_difference_is_not_hidden_by_another_end_of_the_same_call() {
+    let mut events = log(vec![gives(1)]);
+    let at = events.iter().position(|logged| matches!(logged.event, Event::CallEnded { .. })).unwrap();
+    let good = events[at].clone();
+    for event in ends(&mut events) {
+        if let Event::CallEnded { ended: Ended::Outcome { outcome, .. }, .. } = event {
+            *outcome = Digest::of("another");
+        }
+    }
+    events.push(good);
+    let replayed = replayed(&events, vec![gives(1)]);
+    assert_eq!((replayed.calls.len(), replayed.differences().count()), (1, 1));
+    assert!(!replayed.agrees());
+}
+
+#[test]
+fn facts_that_a_verifier_named_and_later_versions_agree() {
+    let mut setup = crate::testing::with_verifier(setup(vec![subgoal("a"), subgoal("b")]));
+    setup.task.allow_contradictions = true;
+    let events = log_of(setup, vec![gives(1), gives(2)]);
+    let replayed = replayed(&events, vec![gives(1), gives(2)]);
+    assert!(replayed.agrees(), "{replayed:#?}");
+    assert_eq!(replayed.facts, Facts { of: 2, agree: 2, attested: 0 });
 }
 
 #[test]

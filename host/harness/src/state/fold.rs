@@ -2,7 +2,7 @@
 
 use checkrein_contract::ask::{Answer, Asked};
 use checkrein_contract::event::{Closing, Ended, Event, Judge, Judgement, Setup};
-use checkrein_contract::id::{AskId, CallId, SubgoalId, Timestamp};
+use checkrein_contract::id::{AskId, CallId, FactId, SubgoalId, Timestamp};
 use checkrein_contract::record::Record;
 use serde_json::Value;
 
@@ -51,8 +51,9 @@ impl State {
         self.now = self.now.max(at);
         let begins = matches!(event, Event::RunStarted { .. } | Event::LeaseTaken { .. });
         if !begins && self.stopped.is_none() && self.ended.is_none() {
-            self.driven_ms += gap;
-            self.stage_spent.entry(self.stage).or_default().wall_ms += gap;
+            self.driven_ms = self.driven_ms.saturating_add(gap);
+            let spent = self.stage_spent.entry(self.stage).or_default();
+            spent.wall_ms = spent.wall_ms.saturating_add(gap);
         }
     }
 
@@ -70,11 +71,12 @@ impl State {
 
     fn change(&mut self, at: Timestamp, event: &Event) -> Folded {
         match event {
-            Event::RunStarted { setup } => self.start(at, setup),
+            Event::RunStarted { setup } => self.start(at, setup)?,
             Event::LeaseTaken { epoch, .. } => self.epoch = *epoch,
             Event::RunResumed { in_force, .. } => {
                 self.stopped = None;
                 self.charge_proposals();
+                self.interrupt();
                 if let (Some(setup), Some(now)) = (&mut self.setup, in_force) {
                     setup.skills.clone_from(&now.skills);
                     setup.verifiers.clone_from(&now.verifiers);
@@ -90,18 +92,18 @@ impl State {
                 self.version = *version;
                 self.amend(amendment, reopened, evaluated)?;
             }
+            Event::DependentsReopened { reopened, .. } => self.reopen_dependents(reopened)?,
             Event::RestorePointSet { .. } => {}
             Event::StageEntered { .. } => self.enter(),
             Event::SubgoalOpened { subgoal, scope, artifacts, args } => {
+                self.in_scope(scope, artifacts)?;
                 self.ready.remove(subgoal);
-                self.open.insert(subgoal.clone());
-                let driven = self.driven_ms;
                 let goal = self.goal(subgoal)?;
                 goal.scope.clone_from(scope);
                 goal.artifacts.clone_from(artifacts);
                 goal.args.clone_from(args);
-                goal.since = Some(driven);
                 goal.phase = Phase::Assessing;
+                self.take_up(subgoal);
             }
             Event::SkillsAssessed { subgoal, assessed } => {
                 let goal = self.goal(subgoal)?;
@@ -109,8 +111,11 @@ impl State {
                 goal.phase = Phase::Planning;
             }
             Event::TokensReserved { subgoal, tokens } => {
-                self.goal(subgoal)?.tokens_reserved += tokens;
-                self.spend(subgoal, |spent| spent.tokens_reserved += tokens);
+                let goal = self.goal(subgoal)?;
+                goal.tokens_reserved = goal.tokens_reserved.saturating_add(*tokens);
+                self.spend(subgoal, |spent| {
+                    spent.tokens_reserved = spent.tokens_reserved.saturating_add(*tokens);
+                });
             }
             Event::ActionProposed { subgoal, action, tokens } => self.proposed(subgoal, action, *tokens)?,
             Event::ActionRefused { subgoal, .. } => {
@@ -139,7 +144,9 @@ impl State {
             Event::CriteriaEvaluated { subgoal, criteria } => {
                 let goal = self.goal(subgoal)?;
                 goal.criteria.clone_from(criteria);
-                goal.phase = Phase::Evaluated;
+                // One that was closed has forgotten who could serve it.
+                let forgot = goal.assessed.is_empty() && criteria.iter().any(|criterion| !criterion.holds);
+                goal.phase = if forgot { Phase::Assessing } else { Phase::Evaluated };
             }
             Event::RemedyGiven { call, remedy, .. } => {
                 let goal = self.goal_of(call)?;
@@ -175,50 +182,95 @@ impl State {
         self.goal(&subgoal)
     }
 
-    fn start(&mut self, at: Timestamp, setup: &Setup) {
+    /// A run starts once, from a task whose subgoals have ids of their own and come after others of
+    /// their stage that are there.
+    fn start(&mut self, at: Timestamp, setup: &Setup) -> Folded {
+        if self.setup.is_some() {
+            return Err(Unknown("a run that had begun already, as one".to_owned()));
+        }
         (self.started, self.version) = (at, 1);
         for (stage, of) in setup.task.stages.iter().enumerate() {
             for (index, spec) in of.subgoals.iter().enumerate() {
-                self.subgoals.insert(spec.id.clone(), SubgoalState::new((stage, index)));
+                if self.subgoals.insert(spec.id.clone(), SubgoalState::new((stage, index))).is_some() {
+                    return Err(Unknown(format!("the subgoal `{}` as two", spec.id)));
+                }
+            }
+        }
+        for (stage, of) in setup.task.stages.iter().enumerate() {
+            for spec in &of.subgoals {
                 for before in &spec.after {
+                    if self.subgoals.get(before).is_none_or(|goal| goal.at.0 != stage) {
+                        return Err(Unknown(format!("the subgoal `{before}` of the same stage")));
+                    }
                     self.dependents.entry(before.clone()).or_default().push(spec.id.clone());
                 }
             }
         }
         self.setup = Some(Box::new(setup.clone()));
+        Ok(())
     }
 
     /// The current stage begins, or goes on after the task was amended.
     fn enter(&mut self) {
         self.entered = true;
-        self.open.clear();
         self.ready.clear();
         self.blocked.clear();
         self.unclosed = 0;
+        for id in std::mem::take(&mut self.open) {
+            self.suspend(&id);
+        }
         let Some(stage) = self.stages().get(self.stage) else { return };
         let ids: Vec<SubgoalId> = stage.subgoals.iter().map(|spec| spec.id.clone()).collect();
         for id in ids {
-            let goal = self.subgoal(&id);
-            let (closed, waits) = (goal.is_closed(), goal.phase == Phase::Waiting);
-            if closed {
-                continue;
-            }
-            self.unclosed += 1;
-            if waits {
-                self.may_begin(&id);
-            } else {
-                self.open.insert(id);
+            if !self.subgoal(&id).is_closed() {
+                self.unclosed += 1;
+                self.may_go_on(&id);
             }
         }
     }
 
-    /// A waiting subgoal is ready if all before it are met, and blocked if one was not.
-    fn may_begin(&mut self, id: &SubgoalId) {
+    /// Everything that a scope names was made before.
+    fn in_scope(&self, facts: &[FactId], calls: &[CallId]) -> Folded {
+        if let Some(fact) = facts.iter().find(|fact| !self.facts.contains_key(*fact)) {
+            return Err(Unknown(format!("the fact `{fact}`")));
+        }
+        match calls.iter().find(|call| !self.calls.contains_key(*call)) {
+            Some(call) => Err(Unknown(format!("the call `{call}`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// A subgoal may begin, or go on, if all before it are met; it is blocked if one was not.
+    fn may_go_on(&mut self, id: &SubgoalId) {
         let after = &self.spec(id).after;
         if after.iter().all(|before| self.is_met(before)) {
-            self.ready.insert(id.clone());
+            if self.subgoal(id).phase == Phase::Waiting {
+                self.ready.insert(id.clone());
+            } else {
+                self.take_up(id);
+            }
         } else if after.iter().any(|before| self.subgoal(before).is_closed() && !self.is_met(before)) {
             self.blocked.insert(id.clone());
+        }
+    }
+
+    /// The time of a subgoal that is not open is not its own.
+    fn suspend(&mut self, id: &SubgoalId) {
+        let driven = self.driven_ms;
+        if let Some(goal) = self.subgoals.get_mut(id)
+            && let Some(since) = goal.since.take()
+        {
+            goal.wall_ms += driven.saturating_sub(since);
+        }
+    }
+
+    fn take_up(&mut self, id: &SubgoalId) {
+        self.open.insert(id.clone());
+        let driven = self.driven_ms;
+        if let Some(goal) = self.subgoals.get_mut(id)
+            && !matches!(goal.phase, Phase::Asking(_))
+        {
+            goal.since.get_or_insert(driven);
         }
     }
 
@@ -229,7 +281,7 @@ impl State {
         goal.phase = Phase::Checking(action.clone());
         self.spend(id, |spent| {
             spent.tokens_reserved = spent.tokens_reserved.saturating_sub(reserved);
-            spent.tokens += tokens;
+            spent.tokens = spent.tokens.saturating_add(tokens);
         });
         Ok(())
     }
@@ -246,18 +298,14 @@ impl State {
         let reserved = std::mem::take(&mut goal.tokens_reserved);
         self.spend(id, |spent| {
             spent.tokens_reserved = spent.tokens_reserved.saturating_sub(reserved);
-            spent.tokens += reserved;
+            spent.tokens = spent.tokens.saturating_add(reserved);
         });
     }
 
     fn ask(&mut self, id: &AskId, subgoal: &SubgoalId, about: &Asked, question: &str) -> Folded {
-        let driven = self.driven_ms;
-        let goal = self.goal(subgoal)?;
-        goal.phase = Phase::Asking(id.clone());
         // A person's time is not the subgoal's.
-        if let Some(since) = goal.since.take() {
-            goal.wall_ms += driven.saturating_sub(since);
-        }
+        self.suspend(subgoal);
+        self.goal(subgoal)?.phase = Phase::Asking(id.clone());
         let (subgoal, about, question) = (subgoal.clone(), about.clone(), question.to_owned());
         self.asks.insert(id.clone(), AskState { subgoal, about, question, answer: None });
         Ok(())
@@ -288,6 +336,7 @@ impl State {
                 goal.more_attempts += u32::from(goal.attempts >= attempts);
                 match (&**because, answer, goal.calls.last().cloned()) {
                     (Closing::Unverified { .. }, Answer::Retry, Some(call)) => Phase::Verifying(call),
+                    (Closing::Interrupted { call, .. }, Answer::Retry, _) => Phase::Unknown(call.clone()),
                     _ => Phase::Planning,
                 }
             }
@@ -300,6 +349,10 @@ impl State {
         // Another action follows, and the submission that nobody could judge stays undecided.
         if goal.phase == Phase::Planning {
             self.decide_attempt(&subgoal, false)?;
+        }
+        if let Phase::Unknown(call) = &self.goal(&subgoal)?.phase {
+            let call = call.clone();
+            self.call_mut(&call)?.interrupted = 0;
         }
         if let (Asked::CallUnknown { call }, Answer::NotHappened) = (&about, answer) {
             self.call_mut(call)?.repeats = true;
@@ -341,20 +394,18 @@ impl State {
         self.unclosed = self.unclosed.saturating_sub(1);
         self.charge_proposal(id);
         self.decide_attempt(id, false)?;
-        let driven = self.driven_ms;
+        self.suspend(id);
         let goal = self.goal(id)?;
         goal.phase = Phase::Closed(closing.clone());
-        if let Some(since) = goal.since.take() {
-            goal.wall_ms += driven.saturating_sub(since);
-        }
+        goal.evaluated_again = None;
         if *closing == Closing::Met {
             self.lock(id);
         }
         self.forget(id)?;
         for next in self.dependents.get(id).cloned().unwrap_or_default() {
             let goal = self.subgoal(&next);
-            if goal.phase == Phase::Waiting && goal.at.0 == self.stage {
-                self.may_begin(&next);
+            if !goal.is_closed() && goal.at.0 == self.stage {
+                self.may_go_on(&next);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use super::State;
 
 /// The format of a snapshot: this word, and the version of the crate, whose every release may fold
 /// otherwise. A snapshot of another format is not read, which only costs time.
-const FORMAT: &str = concat!("checkrein-state@1/", env!("CARGO_PKG_VERSION"));
+const FORMAT: &str = concat!("checkrein-state@2/", env!("CARGO_PKG_VERSION"));
 
 #[derive(Serialize)]
 struct Written<'s> {

@@ -57,7 +57,7 @@ impl State {
     ///
     /// # Errors
     ///
-    /// If one of them has nothing left, or nothing that is not set aside.
+    /// If one of them has nothing left, or less than that which is not set aside.
     pub fn for_call(
         &self,
         id: &SubgoalId,
@@ -82,10 +82,13 @@ impl State {
                 if left == 0 {
                     return Err(Short::Used(format!("{of}: {allowed} units of fuel")));
                 }
-                least = least.min(left.saturating_sub(spent.reserved));
+                // What others give back later is waited for: what a call gets does not depend on who is
+                // first.
+                reserved |= left.saturating_sub(spent.reserved) < fuel.min(left);
+                least = least.min(left);
             }
         }
-        if reserved || least == 0 {
+        if reserved {
             return Err(Short::Reserved);
         }
         match self.wall_left(id) {
@@ -98,18 +101,19 @@ impl State {
     ///
     /// # Errors
     ///
-    /// If one of them has nothing left, or nothing that is not set aside.
+    /// If one of them has nothing left, or less than that which is not set aside.
     pub fn for_proposal(&self, id: &SubgoalId, most: u64) -> Result<u64, Short> {
-        let mut least = most;
+        let (mut least, mut reserved) = (most, false);
         for (of, budget, spent) in self.budgets(id) {
             let Some(allowed) = budget.tokens else { continue };
             let left = allowed.saturating_sub(spent.tokens);
             if left == 0 {
                 return Err(Short::Used(format!("{of}: {allowed} tokens")));
             }
-            least = least.min(left.saturating_sub(spent.tokens_reserved));
+            reserved |= left.saturating_sub(spent.tokens_reserved) < most.min(left);
+            least = least.min(left);
         }
-        if least == 0 { Err(Short::Reserved) } else { Ok(least) }
+        if reserved { Err(Short::Reserved) } else { Ok(least) }
     }
 
     /// Milliseconds that a subgoal has left, and which budget says so; `None` if none does.

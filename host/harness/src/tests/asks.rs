@@ -13,7 +13,9 @@ use std::collections::VecDeque;
 
 use super::closing;
 use crate::driver::{Driver, Finish, Resumed};
+use crate::effect::Input;
 use crate::state::State;
+use crate::step::{INTERRUPTED_MAX, advance};
 use crate::testing::*;
 
 fn irreversible() -> Setup {
@@ -78,6 +80,26 @@ impl Long {
         let mut events = self.log.events.lock().unwrap();
         let at = events.iter().position(|(_, event)| event.kind() == kind).unwrap();
         events.truncate(at + 1);
+    }
+
+    /// As if the process had ended so often, each time while the same call was made.
+    fn end_while_called(&self, times: u32) {
+        let mut events = self.log.events.lock().unwrap();
+        for epoch in 0..u64::from(times) {
+            let at = events.iter().rposition(|(_, event)| event.kind() == "budget-reserved").unwrap();
+            events.truncate(at + 1);
+            drop(events);
+            let state = self.state();
+            let resume = Input::Resume {
+                epoch,
+                holder: "another".to_owned(),
+                engine: "none".to_owned(),
+                in_force: None,
+            };
+            let resumed = advance(&mut state.clone(), &resume, state.now).unwrap();
+            events = self.log.events.lock().unwrap();
+            events.extend(resumed.into_iter().map(|event| (state.now, event)));
+        }
     }
 }
 
@@ -169,6 +191,36 @@ fn a_call_without_effects_is_repeated_under_its_id_and_charged_whole() {
     // All that was set aside for the one that is unknown, and what the other used.
     assert_eq!(state.spent.fuel, 50_000_000_000 + 10);
     assert_eq!(state.spent.calls, 1);
+}
+
+#[test]
+fn a_call_that_ends_the_host_again_and_again_is_a_persons_to_repeat() {
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.person = Person::Always;
+    let long = Long::new(good());
+    long.start(setup.clone());
+    long.end_while_called(INTERRUPTED_MAX);
+    let (finish, state) = long.resume();
+    assert_eq!(finish, WAITS);
+    let (id, ask) = state.open_asks().next().unwrap();
+    let Asked::HandOver { because } = &ask.about else { panic!("{ask:?}") };
+    assert!(matches!(**because, Closing::Interrupted { times: INTERRUPTED_MAX, .. }), "{because:?}");
+    assert_eq!(long.guests.calls.lock().unwrap().len(), 1);
+    // Once more, under the same id.
+    long.answer(id.as_str(), Answer::Retry);
+    assert_eq!(long.resume().0, DONE);
+    let calls = long.guests.calls.lock().unwrap();
+    assert_eq!((calls.len(), &calls[0].id), (2, &calls[1].id));
+    drop(calls);
+
+    // Where nobody is waited for, it is not made once more.
+    setup.person = Person::Never;
+    let alone = Long::new(good());
+    alone.start(setup);
+    alone.end_while_called(INTERRUPTED_MAX);
+    let (finish, state) = alone.resume();
+    assert_eq!(finish, Finish::Ended(RunStatus::NotReached));
+    assert!(matches!(closing(&state, "one"), Closing::Interrupted { .. }));
 }
 
 #[test]
@@ -337,4 +389,187 @@ fn a_log_that_names_what_is_not_there_is_told() {
     let event = Event::CallUnknown { call: "run/none/1".into() };
     let error = State::fold([(Timestamp(0), &event)]).unwrap_err();
     assert!(error.to_string().contains("run/none/1"), "{error}");
+}
+
+fn met_if(id: &str, check: &str) -> Message {
+    let criterion = checkrein_contract::task::Criterion { text: check.to_owned(), check: check.to_owned() };
+    Message::Amend { amendment: Amendment { criteria: vec![(id.into(), criterion)], ..Amendment::default() } }
+}
+
+fn staged(mut setup: Setup) -> Setup {
+    let mut second = setup.task.stages[0].clone();
+    second.id = "second".into();
+    second.subgoals = vec![subgoal("two")];
+    setup.task.stages.push(second);
+    setup.task.allow_contradictions = true;
+    setup
+}
+
+/// The log up to the moment at which a call of this subgoal is in hand.
+fn cut_in_call_of(long: &Long, subgoal: &str) {
+    let mut events = long.log.events.lock().unwrap();
+    let of = |event: &Event| matches!(event, Event::BudgetReserved { call, .. } if call.as_str().contains(&format!("/{subgoal}/")));
+    let at = events.iter().position(|(_, event)| of(event)).unwrap();
+    events.truncate(at + 1);
+}
+
+#[test]
+fn an_amendment_leaves_no_call_of_a_later_stage_behind() {
+    let long = Long::new(good());
+    long.start(staged(setup(vec![subgoal("one")])));
+    cut_in_call_of(&long, "two");
+    let Message::Amend { amendment } = met_if("one", "fact('s/a').n == 1") else { panic!() };
+    let state = long.state();
+    let events = crate::amend::amended(&state, &amendment);
+    let kinds: Vec<&str> = events.iter().map(Event::kind).collect();
+    assert_eq!(kinds, ["call-ended", "budget-settled", "task-amended"]);
+    // One that has effects is not left hanging.
+    let mut dear = state.clone();
+    dear.calls.values_mut().for_each(|call| call.effects = Effects::Irreversible);
+    assert!(crate::amend::refusal(&dear, &amendment).unwrap().contains("has effects"));
+    // And whether one happened is answered first.
+    let call = dear.calls.keys().last().unwrap().clone();
+    dear.asks.insert(
+        "9".into(),
+        crate::state::AskState {
+            subgoal: "two".into(),
+            about: Asked::CallUnknown { call },
+            question: String::new(),
+            answer: None,
+        },
+    );
+    dear.subgoals.get_mut(&"two".into()).unwrap().phase = crate::state::Phase::Asking("9".into());
+    let Message::Amend { amendment } = met_if("two", "fact('s/a').n == 1") else { panic!() };
+    assert_eq!(crate::amend::refusal(&dear, &amendment), None, "its ask stands");
+    let goal = dear.setup.as_ref().unwrap().task.stages[1].subgoals[0].goal.clone();
+    dear.setup.as_mut().unwrap().task.goal = goal;
+    let amendment = Amendment { goal: Some("another".to_owned()), ..Amendment::default() };
+    assert!(crate::amend::refusal(&dear, &amendment).unwrap().contains("answer ask 9 first"));
+}
+
+#[test]
+fn what_was_blocked_is_open_again_once_what_blocked_it_is_met() {
+    let long = Long::new(good());
+    let (mut one, mut two) = (subgoal("one"), subgoal("two"));
+    let check = "fact('s/a').n == param('p')";
+    one.criteria =
+        vec![checkrein_contract::task::Criterion { text: check.to_owned(), check: check.to_owned() }];
+    two.after = vec!["one".into()];
+    let mut setup = setup(vec![one, two]);
+    setup.task.parameters.insert("p".to_owned(), json!(2));
+    setup.task.allow_contradictions = true;
+    assert_eq!(long.start(setup).0, Finish::Ended(RunStatus::NotReached));
+    let set = json!({ "p": 1 }).as_object().cloned().unwrap();
+    long.post(Message::Amend { amendment: Amendment { set, ..Amendment::default() } });
+    let (finish, state) = long.resume();
+    assert_eq!(finish, DONE);
+    assert!(state.is_met(&"two".into()));
+    assert!(long.kinds().contains(&"dependents-reopened"));
+}
+
+#[test]
+fn what_rests_on_facts_that_were_made_anew_is_made_anew() {
+    let mut script = good();
+    let numbers = [1, 1, 2, 1].map(|n| outcome(vec![draft("s/a", json!({ "n": n }))]));
+    script.execute = VecDeque::from(numbers).into();
+    let long = Long::new(script);
+    let (one, mut two) = (subgoal("one"), subgoal("two"));
+    two.after = vec!["one".into()];
+    let mut setup = setup(vec![one, two]);
+    setup.task.allow_contradictions = true;
+    assert_eq!(long.start(setup).0, DONE);
+    let before = long.kinds().len();
+    // It holds: nothing else is touched.
+    long.post(met_if("one", "fact('s/a').n >= 1"));
+    assert_eq!(long.resume().0, DONE);
+    assert!(!long.kinds()[before..].contains(&"call-intended"));
+}
+
+#[test]
+fn a_call_that_may_do_more_by_now_is_not_repeated_without_a_word() {
+    let long = Long::new(good());
+    let mut setup = setup(vec![subgoal("one")]);
+    setup.task.mode = Mode::ReadWrite;
+    setup.person = Person::Always;
+    long.start(setup);
+    long.cut_after("budget-reserved");
+    let state = long.state();
+    let mut now = checkrein_contract::event::InForce {
+        skills: state.setup.as_ref().unwrap().skills.clone(),
+        verifiers: Vec::new(),
+        bindings: Vec::new(),
+    };
+    now.skills[0].effects = Effects::Irreversible;
+    let resumed = Resumed { engine: "none".to_owned(), in_force: Some(Box::new(now)) };
+    let driver = Driver::resume(long.world.clone(), long.log.clone(), state, resumed).unwrap();
+    let (finish, state) = long.drive(driver);
+    assert_eq!(finish, WAITS);
+    let (_, ask) = state.open_asks().next().unwrap();
+    assert!(matches!(ask.about, Asked::Approval { .. }), "{ask:?}");
+    assert_eq!(long.guests.calls.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn a_goal_in_other_words_is_for_subgoals_that_wait_too() {
+    let long = Long::new(good());
+    let (mut one, mut two) = (subgoal("one"), subgoal("two"));
+    two.after = vec!["one".into()];
+    for spec in [&mut one, &mut two] {
+        (spec.goal, spec.skill) = ("g".to_owned(), Some("skill".to_owned()));
+    }
+    let mut setup = setup(vec![one, two]);
+    setup.task.goal = "g".to_owned();
+    setup.task.allow_contradictions = true;
+    long.start(setup);
+    long.cut_after("budget-reserved");
+    let amendment = Amendment { goal: Some("other words".to_owned()), ..Amendment::default() };
+    long.post(Message::Amend { amendment });
+    let (finish, state) = long.resume();
+    assert_eq!(finish, DONE);
+    assert_eq!(state.spec(&"two".into()).goal, "other words");
+}
+
+#[test]
+fn a_log_of_a_stranger_is_refused_and_ends_nothing() {
+    let start = |setup: Setup| (Timestamp(1), Event::RunStarted { setup: Box::new(setup) });
+    let entered = (Timestamp(1), Event::StageEntered { stage: "s".into() });
+    let mut unknown = setup(vec![subgoal("one")]);
+    unknown.task.stages[0].subgoals[0].after = vec!["nobody".into()];
+    let twice = setup(vec![subgoal("one"), subgoal("one")]);
+    let whole = setup(vec![subgoal("one")]);
+    let opened = Event::SubgoalOpened {
+        subgoal: "one".into(),
+        scope: vec!["F-9".into()],
+        artifacts: Vec::new(),
+        args: serde_json::Map::new(),
+    };
+    let evaluated = Event::TaskAmended {
+        amendment: Amendment::default(),
+        version: 2,
+        reopened: Vec::new(),
+        evaluated: vec!["nobody".into()],
+    };
+    for events in [
+        vec![start(unknown), entered.clone()],
+        vec![start(twice)],
+        vec![start(whole.clone()), start(whole.clone())],
+        vec![start(whole.clone()), entered.clone(), (Timestamp(1), opened)],
+        vec![start(whole.clone()), entered.clone(), (Timestamp(1), evaluated)],
+    ] {
+        let folded = State::fold(events.iter().map(|(at, event)| (*at, event)));
+        assert!(folded.is_err(), "{events:?}");
+    }
+}
+
+#[test]
+fn what_a_call_gets_does_not_depend_on_who_is_first() {
+    let mut state = State::default();
+    let mut setup = setup(vec![subgoal("one"), subgoal("two")]);
+    setup.task.budget.fuel = Some(60);
+    state.apply(Timestamp(1), &Event::RunStarted { setup: Box::new(setup) }).unwrap();
+    assert_eq!(state.for_call(&"one".into(), false, 50, 9).unwrap().0, 50);
+    state.spent.reserved = 50;
+    assert_eq!(state.for_call(&"two".into(), false, 50, 9), Err(crate::state::Short::Reserved));
+    (state.spent.reserved, state.spent.fuel) = (0, 50);
+    assert_eq!(state.for_call(&"two".into(), false, 50, 9).unwrap().0, 10);
 }

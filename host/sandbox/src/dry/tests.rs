@@ -4,6 +4,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 
 use checkrein_contract::grant::{Access, Clock, Folder};
+use checkrein_contract::limits::Limits;
 use checkrein_contract::network::Rule;
 use checkrein_contract::port::{End, Guests as _, Setting};
 use tempfile::TempDir;
@@ -12,6 +13,7 @@ use super::*;
 use crate::attack::guest::network::{fetches, gets_by_wasi_http, looks_up_a_name, opens_a_raw_tcp_socket};
 use crate::invoke::tests::{call, mishap, subgoal, submission};
 use crate::load::names::{OWN, SKILL_PACKAGE, WASI};
+use crate::net::DownloadError;
 use crate::testing::{CASES, Guest, MANIFEST, MemoryBlobs, embedded, has, places_in, ready};
 use crate::{Options, Sandbox, Source};
 
@@ -47,6 +49,18 @@ fn no_interface_with_an_effect_is_in_the_linker() {
         assert!(has(&live.0.linker, name), "{name}");
         assert_eq!(has_effect(&format!("{name}@0")), missing.contains(&name.as_str()), "{name}");
     }
+}
+
+#[tokio::test]
+async fn the_host_itself_downloads_nothing() {
+    let (dry, _folder) = dry();
+    let server = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/a", server.local_addr().unwrap());
+    let rules = [Rule::parse(&format!("GET {url}")).unwrap()];
+    let (body, _) = dry.download(&url, &rules, &Limits::default()).await;
+    assert!(matches!(&body, Err(DownloadError::Denied(why)) if why.contains("dry run")), "{body:?}");
+    server.set_nonblocking(true).unwrap();
+    assert!(server.accept().is_err());
 }
 
 /// Moves what a guest does in its executor to its verification.

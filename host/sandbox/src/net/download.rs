@@ -75,6 +75,11 @@ impl Sandbox {
         limits: &Limits,
         recorder: Recorder,
     ) -> Result<Bytes, DownloadError> {
+        if self.0.dry {
+            return Err(DownloadError::Denied(format!(
+                "nothing leaves a dry run, so `{url}` was not asked for"
+            )));
+        }
         let time = Duration::from_millis(limits.get(LimitKey::Wall));
         let granted = Granted { network: rules.to_vec(), ..Granted::default() };
         let now = Instant::now();

@@ -10,7 +10,7 @@ use checkrein_contract::port::{Blobs, StorageError};
 use rusqlite::Connection;
 
 use super::ustar::{SIZE_MAX, Writer};
-use super::walk::{Amiss, Walk, files};
+use super::walk::{Amiss, NUMBER_MAX, Walk, files};
 use super::{
     CONTENTS, CONTENTS_MAX, Contents, EVENTS, EVENTS_MAX, Exported, LINE_MAX, LIST_MAX, Line, Listed, SCHEMA,
     blob_name, is_run,
@@ -121,7 +121,7 @@ impl State {
 
 /// Walks along the events, and says how many bytes they come to.
 fn survey(view: &Connection, database: &Path, run: &RunId) -> Result<(Walk, u64), StoreError> {
-    let (mut walk, mut bytes) = (Walk::new(run), 0);
+    let (mut walk, mut bytes) = (Walk::new(run, NUMBER_MAX), 0);
     rows::scan(view, database, run, START, |raw| {
         walk.follow(&raw).map_err(|amiss| match amiss {
             Amiss::Chain(fault) => StoreError::Broken { run: run.clone(), fault },

@@ -1,17 +1,17 @@
 //! Reading the file.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
-use std::path::{Path, PathBuf};
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 
 use checkrein_contract::Digest;
 use checkrein_contract::id::RunId;
 use checkrein_contract::port::{Beat, Blobs, StorageError};
-use rusqlite::{Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use serde::Deserialize;
 
+use super::aside::{Aside, Row};
 use super::ustar::{Reader, SIZE_MAX};
-use super::walk::{Amiss, Walk, files};
+use super::walk::{Amiss, TAKEN_MAX, Walk, files};
 use super::{
     CONTENTS, CONTENTS_MAX, Contents, EVENTS, EVENTS_MAX, Imported, LINE_MAX, LIST_MAX, Line, Listed,
     RUN_MAX, SCHEMA, blob_name, fault, is_run, line_name,
@@ -20,7 +20,7 @@ use crate::connection;
 use crate::error::{StoreError, of_sqlite};
 use crate::failpoint;
 use crate::rows::{self, START, integer};
-use crate::state::{State, make_own};
+use crate::state::State;
 
 impl State {
     /// Reads a run from one file that [`State::export`] wrote, and keeps it. With `expected`, the
@@ -79,34 +79,34 @@ impl State {
         Ok(())
     }
 
-    /// Puts the events into the log, as they are; `false` if they are there already.
+    /// Puts the events into the log, as they are; `false` if they are there already. All other runs
+    /// wait for the lock for writing: while it is held, nothing is done but that.
     fn keep(&self, contents: &Contents, walk: &Walk, aside: &mut Aside) -> Result<bool, StoreError> {
         let (file, run) = (self.database(), &contents.run);
         let wrong = |error: rusqlite::Error| of_sqlite(file, &error);
         let mut connection = connection::writable(file, self.options().wait)?;
-        let change = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrong)?;
-        let here = rows::head(&change, file, run)?;
-        if here == (contents.events, contents.head) {
-            return Ok(false);
+        loop {
+            if is_here(&connection, file, contents, aside)? {
+                return Ok(false);
+            }
+            let change =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(wrong)?;
+            if rows::head(&change, file, run)?.0 > 0 {
+                // Another process was faster; what it wrote is compared without the lock.
+                continue;
+            }
+            let mut insert = change.prepare(rows::INSERT).map_err(wrong)?;
+            aside.each(|Row { seq, at, kind, prev, digest, payload }| {
+                let row = params![run.as_str(), seq, kind, at, prev, digest, payload];
+                insert.execute(row).map(drop).map_err(wrong)
+            })?;
+            drop(insert);
+            count_on(&change, file, run, walk)?;
+            failpoint::reach("import", "before-commit");
+            change.commit().map_err(wrong)?;
+            failpoint::reach("import", "after-commit");
+            return Ok(true);
         }
-        if here.0 > 0 {
-            let detail = differs(&change, file, contents, aside)?;
-            return Err(StoreError::OtherEvents { run: run.clone(), detail });
-        }
-        let mut insert = change.prepare(rows::INSERT).map_err(wrong)?;
-        aside.each(|line| {
-            let (seq, at) = (integer(line.seq).map_err(wrong)?, integer(line.at.0).map_err(wrong)?);
-            let (prev, digest) = (line.prev.to_string(), line.digest.to_string());
-            let row = params![run.as_str(), seq, line.kind, at, prev, digest, line.payload];
-            insert.execute(row).map_err(wrong)?;
-            Ok(())
-        })?;
-        drop(insert);
-        count_on(&change, file, run, walk)?;
-        failpoint::reach("import", "before-commit");
-        change.commit().map_err(wrong)?;
-        failpoint::reach("import", "after-commit");
-        Ok(true)
     }
 }
 
@@ -163,7 +163,7 @@ fn check_contents(contents: &Contents, place: &str) -> Result<(), StoreError> {
 /// The second entry: its events are checked, and laid aside until all is known to be good.
 fn read_events(file: &mut Reader<'_>, contents: &Contents, aside: &mut Aside) -> Result<Walk, StoreError> {
     let size = file.sized(EVENTS, EVENTS_MAX)?;
-    let mut walk = Walk::new(&contents.run);
+    let mut walk = Walk::new(&contents.run, TAKEN_MAX);
     let walked = go(&mut BufReader::new(file.body(EVENTS, size)), &mut walk, aside);
     walked.map_err(|error| file.why(error))?;
     file.end(EVENTS, size)?;
@@ -198,7 +198,8 @@ fn go(from: &mut impl BufRead, walk: &mut Walk, aside: &mut Aside) -> Result<(),
             Amiss::Chain(broken) => fault(&*place, "the next event of the chain", broken),
             Amiss::Unreadable(detail) => fault(&*place, "an event that this checkrein can read", detail),
         })?;
-        aside.add(&text)?;
+        let row = Row::of(raw).ok_or_else(|| fault(&*place, "a whole event", "one that lacks a column"))?;
+        aside.add(&row)?;
     }
     Ok(())
 }
@@ -223,21 +224,39 @@ fn unread(error: &std::io::Error) -> StoreError {
     StorageError::Other { place, detail: error.to_string() }.into()
 }
 
+/// Whether the run is here already; it must be the same.
+fn is_here(
+    connection: &Connection,
+    database: &Path,
+    contents: &Contents,
+    aside: &mut Aside,
+) -> Result<bool, StoreError> {
+    match rows::head(connection, database, &contents.run)? {
+        (0, _) => Ok(false),
+        here if here == (contents.events, contents.head) => Ok(true),
+        _ => {
+            let detail = differs(connection, database, contents, aside)?;
+            Err(StoreError::OtherEvents { run: contents.run.clone(), detail })
+        }
+    }
+}
+
 /// How the run that is here is not the one in the file.
 fn differs(
-    change: &Transaction<'_>,
+    connection: &Connection,
     database: &Path,
     contents: &Contents,
     aside: &mut Aside,
 ) -> Result<String, StoreError> {
     let mut here = Vec::new();
-    rows::scan(change, database, &contents.run, START, |raw| {
+    rows::scan(connection, database, &contents.run, START, |raw| {
         here.push(raw.digest);
         Ok(())
     })?;
     let (mut rows, mut same, mut parted) = (here.iter(), 0_u64, false);
-    aside.each(|line| {
-        parted |= rows.next() != Some(&Some(line.digest));
+    aside.each(|row| {
+        parted |=
+            rows.next().and_then(|digest| *digest).is_none_or(|digest| digest.to_string() != row.digest);
         same += u64::from(!parted);
         Ok(())
     })?;
@@ -270,36 +289,4 @@ fn count_on(change: &Transaction<'_>, file: &Path, run: &RunId, walk: &Walk) -> 
         change.execute(begin, lease).map_err(wrong)?;
     }
     Ok(())
-}
-
-/// The events, in a file without a name: it is gone with the process.
-struct Aside {
-    place: PathBuf,
-    file: BufWriter<File>,
-}
-
-impl Aside {
-    fn new(folder: &Path) -> Result<Self, StorageError> {
-        make_own(folder)?;
-        let file = tempfile::tempfile_in(folder).map_err(|error| StorageError::of_io(folder, &error))?;
-        Ok(Aside { place: folder.to_owned(), file: BufWriter::new(file) })
-    }
-
-    fn add(&mut self, line: &[u8]) -> Result<(), StorageError> {
-        self.file.write_all(line).map_err(|error| StorageError::of_io(&self.place, &error))
-    }
-
-    fn each(&mut self, mut work: impl FnMut(Line) -> Result<(), StoreError>) -> Result<(), StoreError> {
-        let wrong = |error: std::io::Error| StorageError::of_io(&self.place, &error);
-        self.file.flush().and_then(|()| self.file.rewind()).map_err(wrong)?;
-        let (mut from, mut text) = (BufReader::new(self.file.get_ref()), Vec::new());
-        while next_line(&mut from, &mut text).map_err(wrong)? {
-            let line = serde_json::from_slice(&text).map_err(|error| StorageError::Damaged {
-                place: self.place.display().to_string(),
-                detail: error.to_string(),
-            })?;
-            work(line)?;
-        }
-        Ok(())
-    }
 }

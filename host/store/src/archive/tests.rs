@@ -12,8 +12,9 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use super::ustar::header;
+use super::walk::{NUMBER_MAX, TAKEN_MAX};
 use super::{Contents, Exported, Imported, Line};
-use crate::{Options, State, StoreError};
+use crate::{EventLog, Options, State, StoreError};
 
 mod tampered;
 
@@ -90,6 +91,17 @@ fn export(state: &State, extra: &[Digest]) -> Result<(Vec<u8>, Exported), StoreE
 
 fn import(state: &State, file: &[u8]) -> Result<Imported, StoreError> {
     state.import(&mut Cursor::new(file), None)
+}
+
+#[test]
+fn what_a_folder_held_is_verified_too() {
+    let Filled { state, _dir, .. } = filled();
+    assert!(state.verify(&run(), None).unwrap().holds());
+    let seen = Digest::of(b"seen");
+    std::fs::remove_file(state.blobs().path(&seen)).unwrap();
+    let found = state.verify(&run(), None).unwrap();
+    let [fault] = &found.blob_faults[..] else { panic!("{found:?}") };
+    assert_eq!((fault.digest, fault.kind.as_str()), (seen, "call-ended"));
 }
 
 /// An entry of a file: its name and its content.
@@ -229,6 +241,84 @@ fn an_imported_run_counts_its_letters_and_its_drivers_on() {
     let (_dir, to) = state();
     import(&to, &from.file).unwrap();
     assert_eq!(to.post(&run(), "ann", Timestamp(1), &Message::Cancel).unwrap(), 18);
+}
+
+/// The file with other numbers for its letter and its lease.
+fn with_numbers(file: &[u8], letter: u64, epoch: u64) -> Vec<u8> {
+    with_lines(file, true, |lines| {
+        lines[1].payload = lines[1].payload.replace("\"epoch\":3", &format!("\"epoch\":{epoch}"));
+        lines[2].payload = lines[2].payload.replace("\"letter\":17", &format!("\"letter\":{letter}"));
+    })
+}
+
+#[test]
+fn no_import_uses_up_the_numbers_that_an_export_holds() {
+    let from = filled();
+    let (_dir, to) = state();
+    for (letter, epoch) in [(TAKEN_MAX + 1, 3), (17, TAKEN_MAX + 1), (NUMBER_MAX, NUMBER_MAX)] {
+        let error = import(&to, &with_numbers(&from.file, letter, epoch)).unwrap_err();
+        assert!(matches!(error, StoreError::NoExport { .. }), "{error}");
+        assert!(error.to_string().contains("the largest is 1099511627776"), "{error}");
+    }
+    import(&to, &with_numbers(&from.file, TAKEN_MAX, TAKEN_MAX)).unwrap();
+    // Another run counts its letters on from there, this one its drivers too; both can leave again.
+    let other = RunId::from("r2");
+    for run in [run(), other] {
+        let letter = to.post(&run, "ann", Timestamp(1), &Message::Cancel).unwrap();
+        assert!(letter > TAKEN_MAX);
+        let mut log = to.lease(&run).unwrap();
+        let (epoch, holder) = log.lease();
+        let taken = Event::LetterTaken { letter, by: "ann".into(), said: Message::Cancel, refused: None };
+        log.append(&run, Timestamp(9), &[Event::LeaseTaken { epoch, holder }, taken]).unwrap();
+        to.export(&run, &[], &mut Vec::new()).unwrap();
+    }
+}
+
+#[test]
+fn other_runs_go_on_while_one_is_read() {
+    /// Reads a file, and writes to other runs at each step.
+    struct Slow<'a>(Cursor<&'a [u8]>, &'a State, EventLog);
+    impl Read for Slow<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let Slow(file, state, log) = self;
+            state.post(&RunId::from("r0"), "ann", Timestamp(1), &Message::Cancel).unwrap();
+            log.append(&RunId::from("r0"), Timestamp(1), &[stage("on")]).unwrap();
+            let most = buffer.len().min(BLOCK);
+            file.read(&mut buffer[..most])
+        }
+    }
+    let from = filled();
+    let (_dir, to) = state();
+    let log = to.lease(&RunId::from("r0")).unwrap();
+    let mut slow = Slow(Cursor::new(&from.file), &to, log);
+    assert!(to.import(&mut slow, None).unwrap().fresh);
+    assert!(slow.2.len() > from.file.len() as u64 / BLOCK as u64);
+}
+
+#[test]
+fn what_is_here_already_is_compared_without_the_lock() {
+    let from = filled();
+    let (_dir, to) = state();
+    import(&to, &from.file).unwrap();
+    let other = Connection::open(to.database()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert!(!import(&to, &from.file).unwrap().fresh);
+    let error = import(&to, &filled_with("other").file).unwrap_err();
+    assert!(matches!(error, StoreError::OtherEvents { .. }), "{error}");
+}
+
+#[test]
+fn of_many_imports_at_once_one_is_fresh() {
+    let from = filled();
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { wait: Duration::from_secs(30), ..Options::default() };
+    let to = State::open_with(&dir.path().join(".checkrein"), options).unwrap();
+    let all = std::thread::scope(|scope| {
+        let all: Vec<_> = (0..6).map(|_| scope.spawn(|| import(&to, &from.file).unwrap())).collect();
+        all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(all.iter().filter(|one| one.fresh).count(), 1, "{all:?}");
+    assert_eq!(rows(&to), rows(&from.state));
 }
 
 #[test]

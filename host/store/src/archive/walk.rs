@@ -10,12 +10,18 @@ use checkrein_contract::record::{FolderFile, Record};
 use crate::chain::{ChainFault, Links, other_kind};
 use crate::rows::RawEvent;
 
-/// The largest number of a letter or an epoch: past it there would be no room for more.
-const NUMBER_MAX: u64 = 1 << 53;
+/// The largest number of a letter or an epoch that an export holds: past it JSON of others rounds.
+pub(super) const NUMBER_MAX: u64 = 1 << 53;
+
+/// The largest that an import takes over. All runs that are here count on from it, and what they come
+/// to must still be one that an export holds.
+pub(super) const TAKEN_MAX: u64 = 1 << 40;
 
 /// The events up to some position, each of which was found good.
 pub(super) struct Walk {
     chain: Links,
+    /// The largest number of a letter or an epoch that is accepted.
+    most: u64,
     /// Each blob that they name, with who does first.
     pub(super) named: BTreeMap<Digest, String>,
     /// Those of them that list the files of a folder, which are blobs too.
@@ -35,9 +41,11 @@ pub(super) enum Amiss {
 }
 
 impl Walk {
-    pub(super) fn new(run: &RunId) -> Self {
+    /// Begins before the first event. `most` is the largest number that a letter or an epoch may have.
+    pub(super) fn new(run: &RunId, most: u64) -> Self {
         Walk {
             chain: Links::new(run, 0, Digest::ZERO),
+            most,
             named: BTreeMap::new(),
             lists: BTreeMap::new(),
             letter: 0,
@@ -68,33 +76,38 @@ impl Walk {
         for digest in event.blobs() {
             self.named.entry(digest).or_insert_with(|| who.to_owned());
         }
-        for digest in records(event).into_iter().flat_map(lists) {
+        for digest in lists(event) {
             self.lists.entry(digest).or_insert_with(|| who.to_owned());
         }
         match event {
-            Event::LetterTaken { letter, .. } => self.letter = self.letter.max(number(*letter)?),
-            Event::LeaseTaken { epoch, holder } => self.lease = Some((number(*epoch)?, holder.clone())),
+            Event::LetterTaken { letter, .. } => self.letter = self.letter.max(self.number(*letter)?),
+            Event::LeaseTaken { epoch, holder } => self.lease = Some((self.number(*epoch)?, holder.clone())),
             _ => {}
         }
         Ok(())
     }
-}
 
-fn number(found: u64) -> Result<u64, Amiss> {
-    if found <= NUMBER_MAX {
-        return Ok(found);
+    fn number(&self, found: u64) -> Result<u64, Amiss> {
+        if found <= self.most {
+            return Ok(found);
+        }
+        let most = self.most;
+        Err(Amiss::Unreadable(format!(
+            "a letter or an epoch has the number {found}, and the largest is {most}"
+        )))
     }
-    Err(Amiss::Unreadable(format!("no letter and no epoch has the number {found}")))
 }
 
 /// The content of the files that a list names.
-pub(super) fn files(list: &[u8]) -> Result<Vec<Digest>, serde_json::Error> {
+pub(crate) fn files(list: &[u8]) -> Result<Vec<Digest>, serde_json::Error> {
     let files: Vec<FolderFile> = serde_json::from_slice(list)?;
     Ok(files.into_iter().filter_map(|file| file.digest).collect())
 }
 
-fn lists(record: &Record) -> impl Iterator<Item = Digest> + '_ {
-    record.folders.iter().filter_map(|folder| folder.files)
+/// The lists of files of folders that an event names.
+pub(crate) fn lists(event: &Event) -> impl Iterator<Item = Digest> + '_ {
+    let folders = records(event).into_iter().flat_map(|record| &record.folders);
+    folders.filter_map(|folder| folder.files)
 }
 
 fn records(event: &Event) -> Vec<&Record> {

@@ -1,6 +1,7 @@
 //! Who drives a run: leases, letters, snapshots, and events that follow from one another.
 
-use checkrein_contract::ask::{Answer, Message};
+use checkrein_contract::ask::{Amendment, Answer, Letter, Message};
+use checkrein_contract::event::Stop;
 use checkrein_contract::port::Beat;
 
 use super::*;
@@ -55,15 +56,26 @@ fn of_many_at_once_one_gets_it() {
 
 #[test]
 fn one_that_cannot_be_seen_drives_while_its_beat_moves() {
+    // In another container; on another machine; by a version that did not say on which.
+    for unseen in
+        ["space = 'pid:[1]'", "boot = 'another', space = 'pid:[1]@1'", "boot = 'another', space = 'pid:[1]'"]
+    {
+        drives_while_its_beat_moves(unseen);
+    }
+}
+
+fn drives_while_its_beat_moves(unseen: &str) {
     let dir = tempfile::tempdir().unwrap();
-    let options = Options { wait: Duration::from_secs(10), patience: Duration::from_millis(300) };
+    let options = Options { wait: Duration::from_secs(10), patience: Duration::from_secs(1) };
     let state = State::open_with(&dir.path().join(".checkrein"), options).unwrap();
     let mut one = state.lease(&run()).unwrap();
-    held_by(&state, "space = 'pid:[1]'");
+    held_by(&state, unseen);
     std::thread::scope(|scope| {
         let taking = scope.spawn(|| state.lease(&run()).map(drop));
         while !taking.is_finished() {
             one.beat(&Beat::default(), 0).unwrap();
+            // Beats come by the clock: without a pause they would leave the lock to nobody else.
+            std::thread::sleep(Duration::from_millis(20));
         }
         let error = taking.join().unwrap().unwrap_err();
         assert!(matches!(error, StoreError::Driven { .. }), "{error}");
@@ -99,7 +111,6 @@ fn whoever_lost_the_right_writes_nothing_any_more() {
 
 #[test]
 fn the_summary_says_who_drives_and_why_it_stopped() {
-    use checkrein_contract::event::Stop;
     let (_dir, state) = state();
     let mut log = state.lease(&run()).unwrap();
     log.append(&run(), Timestamp(1), &[stage("a"), Event::RunStopped { because: Stop::Person }]).unwrap();
@@ -108,6 +119,46 @@ fn the_summary_says_who_drives_and_why_it_stopped() {
     assert!(summary.driven.is_some());
     drop(log);
     assert_eq!(state.runs().unwrap().remove(0).driven, None);
+}
+
+/// Nothing is opened by it, one subgoal again, or the criteria of one are evaluated again.
+fn amended(reopened: &[&str], evaluated: &[&str]) -> Event {
+    let of = |ids: &[&str]| ids.iter().map(|id| (*id).into()).collect();
+    let (reopened, evaluated) = (of(reopened), of(evaluated));
+    Event::TaskAmended { amendment: Amendment::default(), version: 2, reopened, evaluated }
+}
+
+#[test]
+fn the_summary_says_how_it_ended_whatever_came_after() {
+    let ended = || Event::RunEnded { status: RunStatus::Done, reason: "done".to_owned() };
+    let stopped = || Event::RunStopped { because: Stop::Cancelled };
+    let resumed = || Event::RunResumed { engine: "wasmtime".to_owned(), in_force: None };
+    let lease = || Event::LeaseTaken { epoch: 2, holder: "one".to_owned() };
+    let letter = || Event::LetterTaken {
+        letter: 1,
+        by: "ada".into(),
+        said: Message::Cancel,
+        refused: Some("late".into()),
+    };
+    let (done, cancelled) = ((Some(RunStatus::Done), None), (None, Some(Stop::Cancelled)));
+    for (events, expected) in [
+        (vec![stage("a")], (None, None)),
+        (vec![ended()], done),
+        (vec![ended(), lease(), resumed(), letter(), amended(&[], &[])], done),
+        (vec![ended(), amended(&["de"], &[])], (None, None)),
+        (vec![ended(), amended(&[], &["de"]), lease(), resumed(), stage("a")], (None, None)),
+        (vec![ended(), amended(&["de"], &[]), resumed(), ended(), letter()], done),
+        (vec![ended(), amended(&["de"], &[]), resumed(), stopped(), letter()], cancelled),
+        (vec![stopped(), lease(), letter(), amended(&["de"], &[])], cancelled),
+        (vec![stopped(), lease(), resumed()], (None, None)),
+        (vec![stopped(), lease(), resumed(), stage("a"), letter()], (None, None)),
+        (vec![stopped(), resumed(), ended(), lease()], done),
+    ] {
+        let (_dir, state) = state();
+        state.lease(&run()).unwrap().append(&run(), Timestamp(1), &events).unwrap();
+        let summary = state.runs().unwrap().remove(0);
+        assert_eq!((summary.status, summary.stopped), expected, "{events:?}");
+    }
 }
 
 #[test]
@@ -124,16 +175,52 @@ fn letters_come_in_order_and_once() {
     assert_eq!(letters[0].message, approve());
     assert_eq!(log.beat(&Beat::default(), first).unwrap().len(), 1);
     assert!(state.letters(&run(), second).unwrap().is_empty());
-    tamper(&state, "UPDATE inbox SET payload = '{}' WHERE id = 1");
-    let error = log.beat(&Beat::default(), 0).unwrap_err();
-    assert!(matches!(&error, StorageError::Damaged { place, .. } if place.contains("letter 1")), "{error}");
+}
+
+#[test]
+fn a_letter_that_cannot_be_read_is_a_letter_and_stops_no_other() {
+    let newer = r#"payload = '{"message":"pause","for":3}'"#;
+    let long = format!(r#"payload = '{{"message":"{}"}}'"#, "x".repeat(10_000));
+    for (change, why) in [
+        (newer, "unknown variant `pause`"),
+        ("payload = '{}'", "its message: "),
+        ("payload = ''", "its message: "),
+        ("payload = CAST(x'ff' AS TEXT)", "its message is no text"),
+        ("at = -1", "no time"),
+        (r#""by" = CAST(x'ff' AS TEXT)"#, "no text"),
+        (&long, "unknown variant"),
+    ] {
+        let (_dir, state) = state();
+        let mut log = state.lease(&run()).unwrap();
+        for by in ["ada", "bob", "eve"] {
+            state.post(&run(), by, Timestamp(5), &approve()).unwrap();
+        }
+        tamper(&state, &format!("UPDATE inbox SET {change} WHERE id = 2"));
+        let letters = log.beat(&Beat::default(), 0).unwrap();
+        assert_eq!(state.letters(&run(), 0).unwrap(), letters);
+        let [first, Letter { id: 2, message: Message::Unreadable { why: found }, .. }, last] = &letters[..]
+        else {
+            panic!("{change}: {letters:?}")
+        };
+        assert!(found.contains(why) && found.len() < 400, "{change}: {found}");
+        assert_eq!((&first.message, &last.message, last.by.as_str()), (&approve(), &approve(), "eve"));
+    }
+}
+
+#[test]
+fn nobody_can_post_a_letter_that_cannot_be_read() {
+    let (_dir, state) = state();
+    let unreadable = Message::Unreadable { why: "so".to_owned() };
+    let error = state.post(&run(), "ada", Timestamp(5), &unreadable).unwrap_err().to_string();
+    assert!(error.contains("a letter to run r1") && error.contains("not posted"), "{error}");
+    assert!(state.letters(&run(), 0).unwrap().is_empty());
 }
 
 #[test]
 fn what_a_driver_tells_can_be_read() {
     let (_dir, state) = state();
     let mut log = state.lease(&run()).unwrap();
-    let beat = Beat { events: 7, calls: vec![("r1/de/1".into(), Timestamp(9))] };
+    let beat = Beat { events: 7, calls: vec![("r1/de/1".into(), 9)] };
     log.beat(&beat, 0).unwrap();
     assert_eq!(state.drives(&run()).unwrap().unwrap().beat, beat);
 }
@@ -177,6 +264,29 @@ fn a_snapshot_is_what_was_kept_or_nothing() {
     // Events that it stands on were lost.
     tamper(&state, "DELETE FROM event WHERE seq >= 2");
     assert!(matches!(kept(), Kept::Damaged(why) if why.contains("ends at event 1")));
+}
+
+#[test]
+fn no_snapshot_is_used_where_events_before_it_were_lost() {
+    for (change, told) in [
+        ("DELETE FROM event WHERE seq = 2", "event 2 was lost"),
+        ("DELETE FROM event WHERE seq IN (1, 2)", "events 1 to 2 were lost"),
+        // As many as before, one at a position that no log has.
+        ("UPDATE event SET seq = 0 WHERE seq = 1", "the log has no such position"),
+    ] {
+        let (_dir, state) = state();
+        filled(&state);
+        let mut log = state.lease(&run()).unwrap();
+        log.keep_snapshot(b"folded").unwrap();
+        log.append(&run(), Timestamp(9), &[stage("e")]).unwrap();
+        assert!(matches!(state.snapshot(&run()).unwrap(), Kept::At { seq: 6, .. }));
+        tamper(&state, change);
+        let Kept::Damaged(why) = state.snapshot(&run()).unwrap() else { panic!("{change}") };
+        assert!(why.contains("kept at event 6"), "{why}");
+        // So the log is read whole, and says where the fault is.
+        let fault = broken(&state, 0, Digest::ZERO).to_string();
+        assert!(fault.contains(told), "{fault}");
+    }
 }
 
 #[test]

@@ -32,17 +32,6 @@ fn a_file_that_is_not_there_is_told_as_a_file() {
 }
 
 #[test]
-fn a_component_that_is_lost_is_named() {
-    let digest = Digest::of("component");
-    let error = lost("de", &digest, StorageError::Missing { place: "/blobs/x".to_owned() });
-    assert!(matches!(error, CliError::Storage(_)), "{error}");
-    let text = error.to_string();
-    assert!(text.contains("`de`") && text.contains(&digest.to_string()), "{text}");
-    let full = lost("de", &digest, StorageError::Full { place: "/blobs".to_owned() });
-    assert!(full.to_string().contains("no space left"), "{full}");
-}
-
-#[test]
 fn a_dry_run_is_a_mistake_in_what_was_asked() {
     let error = unplayable(ReplayError::Dry);
     assert!(matches!(error, CliError::Usage { .. }), "{error}");

@@ -56,6 +56,8 @@ fn going_on(view: &RunView, ask: &AskView) -> Vec<Way> {
     let mut ways = Vec::new();
     if is_unverified(ask) {
         ways.push(way(view, ask, "answer", " retry", "whoever could not judge is asked once more"));
+    } else if is_interrupted(ask) {
+        ways.push(way(view, ask, "answer", " retry", "the call is made once more, with the same call id"));
     } else if left > 0 {
         let means =
             format!("tries again; {} left, of {ATTEMPTS_MAX} at most", many(left as usize, "attempt"));
@@ -72,6 +74,10 @@ fn going_on(view: &RunView, ask: &AskView) -> Vec<Way> {
 
 fn is_unverified(ask: &AskView) -> bool {
     matches!(&ask.about, Asked::HandOver { because } if matches!(**because, Closing::Unverified { .. }))
+}
+
+fn is_interrupted(ask: &AskView) -> bool {
+    matches!(&ask.about, Asked::HandOver { because } if matches!(**because, Closing::Interrupted { .. }))
 }
 
 /// What leads to another call, and so is only offered while an attempt is left for it.

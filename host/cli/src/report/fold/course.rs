@@ -39,6 +39,7 @@ impl Fold<'_> {
                 }
             }
             Event::TaskAmended { .. } => self.amend(logged)?,
+            Event::DependentsReopened { reopened, .. } => self.reopen_more(reopened)?,
             other => bail!("`{}` is none of the run as a whole", other.kind()),
         }
         Ok(())
@@ -91,12 +92,7 @@ impl Fold<'_> {
             (view.closed, view.closing) = (None, None);
             view.criteria.clear();
         }
-        let again = |id: &SubgoalId| reopened.contains(id) || evaluated.contains(id);
-        for stage in &mut self.view.stages {
-            if stage.subgoals.iter().any(|subgoal| again(&subgoal.id)) {
-                stage.met = None;
-            }
-        }
+        self.open_stages(|id| reopened.contains(id) || evaluated.contains(id));
         let (facts, artifacts) = self.abandon(reopened);
         self.view.status = None;
         self.view.reason.clear();
@@ -111,6 +107,28 @@ impl Fold<'_> {
             artifacts,
         });
         Ok(())
+    }
+
+    /// What follows from an amendment once criteria were evaluated again.
+    fn reopen_more(&mut self, reopened: &[SubgoalId]) -> Result<()> {
+        for id in reopened {
+            self.reopen(id)?;
+        }
+        self.open_stages(|id| reopened.contains(id));
+        let (facts, artifacts) = self.abandon(reopened);
+        let Some(amendment) = self.view.amendments.last_mut() else { bail!("no amendment came before") };
+        amendment.reopened.extend_from_slice(reopened);
+        amendment.facts += facts;
+        amendment.artifacts += artifacts;
+        Ok(())
+    }
+
+    fn open_stages(&mut self, has: impl Fn(&SubgoalId) -> bool) {
+        for stage in &mut self.view.stages {
+            if stage.subgoals.iter().any(|subgoal| has(&subgoal.id)) {
+                stage.met = None;
+            }
+        }
     }
 
     /// The task as it is amended. Subgoals that had the goal of the task have its new one.

@@ -342,8 +342,14 @@ fn the_report_says_how_an_export_is_executed_again() {
     fs::create_dir_all(&runs).unwrap();
     let word = runs.join("export.json");
     let digest = Digest::of("export");
-    let told = json!({ "file": "a paper/run.crx", "digest": digest, "command": "rm -rf ~" });
-    fs::write(&word, told.to_string()).unwrap();
+    let told = |head: Digest| {
+        json!({ "file": "a paper/run.crx", "digest": digest, "head": head, "command": "rm -rf ~" })
+            .to_string()
+    };
+    fs::write(&word, told(Digest::of("an earlier event"))).unwrap();
+    let earlier = view().with_export(folder.path()).unwrap();
+    assert!(earlier.export.is_none(), "it does not hold what the report says");
+    fs::write(&word, told(view().head)).unwrap();
     let text = markdown(&view().with_export(folder.path()).unwrap());
     has(&text, &[&digest.to_string(), "```text\ncheckrein replay 'a paper/run.crx'\n```"]);
     // Only what is ours to say stands there.

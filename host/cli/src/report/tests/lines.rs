@@ -22,7 +22,7 @@ fn call() -> CallId {
 }
 
 /// How many kinds there are: the largest number of [`number`], and one.
-const KINDS: usize = 31;
+const KINDS: usize = 32;
 
 /// A number for each kind. A kind that is new does not compile here: it needs its line, and its
 /// event in [`every_kind`].
@@ -58,6 +58,7 @@ fn number(event: &Event) -> usize {
         Event::LeaseTaken { .. } => 27,
         Event::RunResumed { .. } => 28,
         Event::RunStopped { .. } => 29,
+        Event::DependentsReopened { .. } => 31,
         Event::RunEnded { .. } => 30,
     }
 }
@@ -92,6 +93,7 @@ fn of_run() -> Vec<Event> {
             reopened: vec!["a".into()],
             evaluated: vec!["b".into()],
         },
+        Event::DependentsReopened { by: "a".into(), reopened: vec!["b".into()] },
         Event::RunEnded { status: RunStatus::Done, reason: "all stages were met".to_owned() },
     ]
 }
@@ -212,6 +214,7 @@ fn the_course_of_a_run_can_be_read() {
         "waiting: it waits for a person",
         "letter 7 of ada: ask 2: approved; nothing follows: there is no ask 2",
         "version 2: goal: another goal; `alpha` becomes 0.1; `b` must also hold: enough, count('a/') > 1; open again: a; criteria evaluated again: b",
+        "after `a` was evaluated again; open again: b",
         "done: all stages were met",
     ];
     of_run.into_iter().zip(parts).for_each(|(event, part)| says(event, part));

@@ -98,6 +98,8 @@ pub struct Export {
     pub file: String,
     /// Its digest.
     pub digest: Digest,
+    /// The last event that is in it.
+    pub head: Digest,
 }
 
 /// The most bytes that the word of an export has.
@@ -166,7 +168,8 @@ impl RunView {
         // A log may come from a stranger, and an id that leads elsewhere names no folder of ours.
         if is_segment(self.run.as_str()) {
             let file = state.join("runs").join(self.run.as_str()).join("export.json");
-            self.export = Export::read(&file)?;
+            // One of an earlier state does not hold what the report says.
+            self.export = Export::read(&file)?.filter(|export| export.head == self.head);
         }
         Ok(self)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use checkrein_contract::Digest;
 use checkrein_contract::ask::Amendment;
 use checkrein_contract::event::FactEntry;
 use checkrein_contract::id::{FactId, SubgoalId};
@@ -16,17 +17,13 @@ impl State {
         reopened: &[SubgoalId],
         evaluated: &[SubgoalId],
     ) -> Folded {
-        self.restate(amendment, reopened)?;
-        for id in reopened {
-            self.reopen(id)?;
+        for id in reopened.iter().chain(evaluated) {
+            self.goal(id)?;
         }
+        self.restate(amendment);
+        self.reopen(reopened)?;
         for id in evaluated {
-            let driven = self.driven_ms;
-            let goal = self.goal(id)?;
-            if goal.is_closed() {
-                goal.phase = Phase::Evaluating;
-                goal.since = Some(driven);
-            }
+            self.evaluate_again(id)?;
         }
         let again = reopened.iter().chain(evaluated).map(|id| self.stage_of(id));
         if let Some(first) = again.min().filter(|first| *first <= self.stage) {
@@ -38,10 +35,10 @@ impl State {
         Ok(())
     }
 
-    pub(super) fn restate(&mut self, amendment: &Amendment, reopened: &[SubgoalId]) -> Folded {
+    fn restate(&mut self, amendment: &Amendment) {
         let places: Vec<(SubgoalId, (usize, usize))> =
             self.subgoals.iter().map(|(id, goal)| (id.clone(), goal.at)).collect();
-        let Some(setup) = &mut self.setup else { return Ok(()) };
+        let Some(setup) = &mut self.setup else { return };
         for (key, value) in &amendment.set {
             setup.task.parameters.insert(key.clone(), value.clone());
         }
@@ -55,18 +52,52 @@ impl State {
                 continue;
             };
             if let Some(goal) = amendment.goal.as_ref().filter(|_| spec.goal == before) {
-                debug_assert!(reopened.contains(&id));
                 spec.goal.clone_from(goal);
             }
             let more = amendment.criteria.iter().filter(|(of, _)| *of == id);
             spec.criteria.extend(more.map(|(_, criterion)| criterion.clone()));
         }
+    }
+
+    /// The criteria of a closed subgoal are evaluated again; what is taken up again with it is what it
+    /// forgot when it closed.
+    fn evaluate_again(&mut self, id: &SubgoalId) -> Folded {
+        let accepted: Vec<Digest> =
+            self.accepted(id).map(|(_, call)| crate::action::digest(&call.skill, &call.args)).collect();
+        let goal = self.goal(id)?;
+        if goal.is_closed() {
+            goal.phase = Phase::Evaluating;
+            goal.evaluated_again = Some(goal.calls.len());
+            goal.closed_actions.extend(accepted.into_iter().map(|action| (action, "accepted".to_owned())));
+        }
+        Ok(())
+    }
+
+    /// What comes after a subgoal that was evaluated again is open again.
+    pub(super) fn reopen_dependents(&mut self, reopened: &[SubgoalId]) -> Folded {
+        self.reopen(reopened)?;
+        self.enter();
+        Ok(())
+    }
+
+    /// These subgoals are open again, and what came out of them is abandoned.
+    fn reopen(&mut self, ids: &[SubgoalId]) -> Folded {
+        for id in ids {
+            self.reopen_one(id)?;
+        }
+        let stands = |current: &FactId| self.facts.get(current).is_some_and(|fact| !fact.abandoned);
+        let gone: BTreeSet<String> =
+            self.current.iter().filter(|(_, id)| !stands(id)).map(|(subject, _)| subject.clone()).collect();
+        self.current.retain(|subject, _| !gone.contains(subject));
+        let left = self.facts.values().filter(|fact| !fact.abandoned && gone.contains(&fact.entry.subject));
+        let left: Vec<FactEntry> = left.map(|fact| fact.entry.clone()).collect();
+        left.iter().for_each(|entry| self.make_current(entry));
         Ok(())
     }
 
     /// The subgoal is as if it had never been opened, but for what it used up. What came out of it is
     /// abandoned.
-    pub(super) fn reopen(&mut self, id: &SubgoalId) -> Folded {
+    fn reopen_one(&mut self, id: &SubgoalId) -> Folded {
         self.charge_proposal(id);
         self.decide_attempt(id, false)?;
         let driven = self.driven_ms;
@@ -85,13 +116,6 @@ impl State {
             }
         }
         self.locked.retain(|lock| lock.by != *id);
-        let stands = |current: &FactId| self.facts.get(current).is_some_and(|fact| !fact.abandoned);
-        let gone: BTreeSet<String> =
-            self.current.iter().filter(|(_, id)| !stands(id)).map(|(subject, _)| subject.clone()).collect();
-        self.current.retain(|subject, _| !gone.contains(subject));
-        let left = self.facts.values().filter(|fact| !fact.abandoned && gone.contains(&fact.entry.subject));
-        let left: Vec<FactEntry> = left.map(|fact| fact.entry.clone()).collect();
-        left.iter().for_each(|entry| self.make_current(entry));
         Ok(())
     }
 }

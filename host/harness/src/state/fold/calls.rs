@@ -32,6 +32,7 @@ impl State {
             fuel: 0,
             wall_ms: 0,
             repeats: false,
+            interrupted: 0,
             ended: None,
             attested: false,
             record: Record::default(),
@@ -53,6 +54,19 @@ impl State {
         Ok(())
     }
 
+    /// Calls that are in hand when the run goes on were interrupted: a run that stops leaves none.
+    pub(super) fn interrupt(&mut self) {
+        let calls = self.open.iter().filter_map(|id| match &self.subgoals.get(id)?.phase {
+            Phase::Calling(call) => Some(call.clone()),
+            _ => None,
+        });
+        for call in calls.collect::<Vec<_>>() {
+            if let Some(call) = self.calls.get_mut(&call) {
+                call.interrupted += 1;
+            }
+        }
+    }
+
     /// What a call may use is set aside; again for one that is repeated.
     pub(super) fn reserve(&mut self, id: &CallId, fuel: u64, wall_ms: u64) -> Folded {
         let goal = self.goal_of(id)?;
@@ -65,9 +79,9 @@ impl State {
         call.repeats = false;
         let subgoal = call.subgoal.clone();
         self.spend(&subgoal, |spent| {
-            spent.calls += u64::from(!again);
-            spent.attempts_reserved += attempts;
-            spent.reserved += fuel;
+            spent.calls = spent.calls.saturating_add(u64::from(!again));
+            spent.attempts_reserved = spent.attempts_reserved.saturating_add(attempts);
+            spent.reserved = spent.reserved.saturating_add(fuel);
         });
         Ok(())
     }
@@ -78,7 +92,7 @@ impl State {
         let subgoal = call.subgoal.clone();
         self.spend(&subgoal, |spent| {
             spent.reserved = spent.reserved.saturating_sub(reserved);
-            spent.fuel += used.fuel;
+            spent.fuel = spent.fuel.saturating_add(used.fuel);
         });
         Ok(())
     }

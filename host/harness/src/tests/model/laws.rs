@@ -24,12 +24,14 @@ struct Seen {
     asked: BTreeMap<AskId, Asked>,
     verdicts: BTreeMap<CallId, Vec<(Judge, Judgement)>>,
     facts: BTreeMap<FactId, SubgoalId>,
+    /// Calls that are made, and of which nothing is known yet.
+    in_hand: BTreeSet<CallId>,
 }
 
 pub(super) fn hold(world: &World) {
     let mut seen = Seen::default();
     for (at, event) in &world.log {
-        follow(&mut seen, world, *at, event);
+        follow(&mut seen, *at, event);
     }
     budgets(&seen, world);
     for (call, times) in &world.happened {
@@ -41,7 +43,7 @@ pub(super) fn hold(world: &World) {
     }
 }
 
-fn follow(seen: &mut Seen, world: &World, at: Timestamp, event: &Event) {
+fn follow(seen: &mut Seen, at: Timestamp, event: &Event) {
     match event {
         Event::SubgoalOpened { scope, .. } => {
             for fact in scope {
@@ -58,7 +60,12 @@ fn follow(seen: &mut Seen, world: &World, at: Timestamp, event: &Event) {
                 assert!(ask.is_none());
             }
         }
-        Event::BudgetReserved { call, fuel, .. } => drop(seen.reserved.insert(call.clone(), *fuel)),
+        Event::BudgetReserved { call, fuel, .. } => {
+            assert!(seen.in_hand.insert(call.clone()), "{call} is made again, and is in hand");
+            seen.reserved.insert(call.clone(), *fuel);
+        }
+        Event::CallUnknown { call } => assert!(seen.in_hand.remove(call), "{call} was not made"),
+        Event::RunEnded { .. } => assert!(seen.in_hand.is_empty(), "{:?} in hand at the end", seen.in_hand),
         Event::BudgetSettled { call, used } => {
             let reserved = seen.reserved.remove(call).expect("settled once for each time it is reserved");
             assert!(used.fuel <= reserved);
@@ -83,6 +90,7 @@ fn follow(seen: &mut Seen, world: &World, at: Timestamp, event: &Event) {
             }
         }
         Event::CallEnded { call, ended, .. } => {
+            seen.in_hand.remove(call);
             *seen.ended.entry(call.clone()).or_default() += 1;
             assert_eq!(seen.ended[call], 1, "{call} ended twice");
             if !matches!(ended, Ended::Outcome { .. } | Ended::Cancelled | Ended::Happened) {
@@ -109,7 +117,7 @@ fn follow(seen: &mut Seen, world: &World, at: Timestamp, event: &Event) {
                 assert!(seen.facts.insert(fact.id.clone(), of).is_none(), "{} made twice", fact.id);
             }
         }
-        Event::TaskAmended { reopened, .. } => {
+        Event::TaskAmended { reopened, .. } | Event::DependentsReopened { reopened, .. } => {
             seen.facts.retain(|_, of| !reopened.contains(of));
             for subgoal in reopened {
                 seen.attempts.remove(subgoal);
@@ -120,7 +128,6 @@ fn follow(seen: &mut Seen, world: &World, at: Timestamp, event: &Event) {
         }
         _ => {}
     }
-    let _ = world;
 }
 
 /// The approval is one of this action, holds, and is used once.

@@ -82,6 +82,9 @@ fn task(chance: &mut Chance) -> Setup {
             spec.skill = Some(["skill", "publish", "update"][chance.below(3) as usize].to_owned());
             spec.attempts = 1 + chance.below(5) as u32;
             spec.budget = budget(chance, 12);
+            if chance.one_in(4) {
+                spec.goal = "the goal of the task".to_owned();
+            }
             if chance.one_in(2) {
                 spec.args.insert("x".to_owned(), json!({ "$param": "p" }));
             }
@@ -93,6 +96,7 @@ fn task(chance: &mut Chance) -> Setup {
         let id = format!("s{stage}");
         stages.push(Stage { id: id.as_str().into(), title: None, budget: budget(chance, 20), subgoals });
     }
+    setup.task.goal = "the goal of the task".to_owned();
     setup.task.stages = stages;
     // Fuel is small here, so that budgets and limits meet.
     for card in &mut setup.skills {
