@@ -103,6 +103,7 @@ pub struct Difference {
 
 /// What of a call is other than the log says: what stands there, and what was found.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it lies in the box of its `Difference`")]
 pub enum Differs {
     /// How it ended.
     Ended {
