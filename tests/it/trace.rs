@@ -91,3 +91,19 @@ fn every_event_has_a_line() {
     assert_eq!(lines.lines().count(), events.lines().count());
     assert!(lines.contains("accepted"), "{lines}");
 }
+
+#[test]
+fn what_was_altered_is_not_shown_beside_the_head_of_what_was_not() {
+    let works = checkrein_tests::Works::new();
+    let file = works.task(&checkrein_tests::task("", &[("", &[checkrein_tests::worker("first", 3)])]));
+    let _ = works.run(&["run", file]).expect(0);
+    let database = rusqlite::Connection::open(works.database()).unwrap();
+    let altered = "UPDATE event SET payload = replace(payload, 'work/3', 'work/9')";
+    assert!(database.execute(altered, []).unwrap() > 1);
+    drop(database);
+    for args in [&["show", "@last"][..], &["report", "@last"], &["why", "@last", "work/9"]] {
+        let ran = works.run(args).expect(74);
+        assert!(ran.err.contains("altered"), "{}", ran.err);
+        assert!(!ran.out.contains("work/9"), "{}", ran.out);
+    }
+}

@@ -145,7 +145,7 @@ fn write(state: &State, run: &RunId, file: &Path, replaces: bool) -> Result<Expo
 /// Writes the report anew: it names the file from now on.
 fn report(state: &State, run: &RunId, driver: Option<String>) -> Result<(), CliError> {
     let view = run::view_of(state, run)?.driven_by(driver);
-    let view = view.with_export(state.dir()).map_err(|error| CliError::Storage(format!("{error:#}")))?;
+    let view = run::with_export(state, view);
     run::write_reports(state, &view)?;
     Ok(())
 }

@@ -9,12 +9,12 @@ use checkrein_harness::Driver;
 use checkrein_store::{EventLog, State};
 use serde_json::{Value, json};
 
-use super::run::{short, view_of, write_reports};
+use super::run::{short, view_of, with_export, write_reports};
 use crate::args::Global;
 use crate::config;
 use crate::error::{CliError, exit};
 use crate::output;
-use crate::report::escape::{shell, visible};
+use crate::report::escape::shell;
 use crate::report::{self, RunView};
 
 /// Drives a run until it ends, stops, or is asked to.
@@ -28,14 +28,7 @@ pub(super) async fn drive(
 
 /// Writes the reports, and says how the run ended, or why it stopped and how it goes on.
 pub(super) fn finish(global: &Global, state: &State, run: &RunId) -> Result<u8, CliError> {
-    let view = view_of(state, run)?;
-    let view = match view.clone().with_export(state.dir()) {
-        Ok(view) => view,
-        Err(error) => {
-            output::message(&visible(&format!("the report names no export of the run: {error:#}")));
-            view
-        }
-    };
+    let view = with_export(state, view_of(state, run)?);
     let html = write_reports(state, &view)?;
     if global.json {
         output::json(&run_json(&view));

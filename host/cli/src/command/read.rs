@@ -24,7 +24,7 @@ fn view(state: &State, run: &str) -> Result<RunView, CliError> {
     let run = state.resolve(run)?;
     let driver = state.drives(&run)?.map(|driving| driving.holder);
     let view = super::run::view_of(state, &run)?.driven_by(driver);
-    view.with_export(state.dir()).map_err(|error| CliError::Storage(format!("{error:#}")))
+    Ok(super::run::with_export(state, view))
 }
 
 pub(super) fn runs(global: &Global) -> Result<u8, CliError> {

@@ -15,7 +15,7 @@ use checkrein_contract::limits::LimitKey;
 use checkrein_harness::driver::{NoWatcher, World};
 use checkrein_harness::replay::{Progress, ReplayError, components, replay as execute};
 use checkrein_sandbox::Secrets;
-use checkrein_store::State;
+use checkrein_store::{BlobProblem, State};
 use tempfile::TempDir;
 
 use super::archive;
@@ -85,8 +85,22 @@ impl Recorded {
         }
         let state = world::existing_state(global)?;
         let run = state.resolve(what)?;
+        whole(&state, &run)?;
         let events = chained(&state, &run)?;
         Ok(Recorded { run, events, state, _folder: None })
+    }
+}
+
+/// What is executed again writes its outcomes to the same blobs, and would mend one that was altered
+/// without a word: so that is looked for before.
+fn whole(state: &State, run: &RunId) -> Result<(), CliError> {
+    let verified = state.verify(run, None).map_err(archive::altered)?;
+    let altered = verified.blob_faults.iter().find(|fault| fault.problem == BlobProblem::Altered);
+    match altered {
+        Some(fault) => {
+            Err(CliError::Difference(format!("{fault}; `checkrein trace verify {run}` says more")))
+        }
+        None => Ok(()),
     }
 }
 

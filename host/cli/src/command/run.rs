@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use checkrein_contract::Digest;
 use checkrein_contract::digest::{DEPTH_MAX, depth};
 use checkrein_contract::event::{Person, Setup};
 use checkrein_contract::id::{RunId, SubgoalId, is_segment};
@@ -25,6 +26,7 @@ use crate::dry;
 use crate::error::{CliError, both, fault};
 use crate::output;
 use crate::progress::Progress;
+use crate::report::escape::visible;
 use crate::report::{self, RunView};
 use crate::standing::{self, Standing};
 use crate::task_file::{DryAnswer, TaskFile};
@@ -247,10 +249,21 @@ fn new_run(state: &State, clock: &SystemClock, id: Option<RunId>) -> Result<(Run
     }
 }
 
-/// What the log says of a run.
+/// What the log says of a run, if it is what was written: what is shown stands beside its head.
 pub(super) fn view_of(state: &State, run: &RunId) -> Result<RunView, CliError> {
-    RunView::fold(&state.events(run)?, &state.blobs())
+    RunView::fold(&state.chained_after(run, 0, Digest::ZERO)?, &state.blobs())
         .map_err(|error| CliError::Storage(format!("{error:#}")))
+}
+
+/// The view with the word of the run's export, if there is one that can be read.
+pub(super) fn with_export(state: &State, view: RunView) -> RunView {
+    match view.clone().with_export(state.dir()) {
+        Ok(view) => view,
+        Err(error) => {
+            output::message(&visible(&format!("the report names no export of the run: {error:#}")));
+            view
+        }
+    }
 }
 
 /// Writes `report.md` and `report.html`, and gives the path of the latter.

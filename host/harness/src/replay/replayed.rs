@@ -24,9 +24,9 @@ impl Replayed {
         !self.compares_nothing() && self.differences().next().is_none()
     }
 
-    /// Whether there are facts, and none of them could be compared.
+    /// Whether no call was executed again, or there are facts of which none could be compared.
     pub fn compares_nothing(&self) -> bool {
-        self.facts.of == 0 && self.facts.attested > 0
+        self.executed() == 0 || (self.facts.of == 0 && self.facts.attested > 0)
     }
 
     /// Calls that were executed again.

@@ -72,6 +72,7 @@ impl Told<'_> {
             (false, _) => {
                 format!("{} of {}, same digests", show_count(facts.agree), many(facts.of as usize, "fact"))
             }
+            (true, 0) if self.replayed.facts.attested == 0 => "nothing could be executed again".to_owned(),
             (true, 0) => format!("nothing could be executed again: {}", self.attested()),
             (true, _) => format!("nothing with a fact could be executed again: {}", self.attested()),
         };

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 use checkrein_contract::Digest;
 use checkrein_contract::event::{Ended, FactEntry, Judgement, StoredArtifact};
 use checkrein_contract::id::{CallId, SubgoalId, is_relative_path, is_segment};
@@ -46,6 +46,15 @@ impl Fold<'_> {
             let draft = outcome.as_ref().and_then(|outcome| outcome.facts.get(entry.index as usize));
             let draft =
                 draft.with_context(|| format!("fact {} is not in the outcome of {}", entry.id, call.id))?;
+            let found = Digest::of_json(&draft.content);
+            ensure!(
+                found == entry.content,
+                "fact {} has the content {} in the outcome of {}, and {} in the log",
+                entry.id,
+                found.short(),
+                call.id,
+                entry.content.short()
+            );
             Ok(FactView {
                 entry: entry.clone(),
                 content: draft.content.clone(),
